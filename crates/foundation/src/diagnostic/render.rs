@@ -1,0 +1,136 @@
+//! Draws diagnostics over their source text.
+
+use super::{Diagnostic, Diagnostics, Severity};
+use crate::Span;
+use annotate_snippets::{AnnotationKind, Group, Level, Renderer, Snippet};
+use std::ops::Range;
+
+/// Whether to colour.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Style {
+    /// For files and pipes.
+    Plain,
+    /// For terminals.
+    Colored,
+}
+
+/// How many bytes of a line are shown on each side of what is marked. Longer lines are cut, so that a line of
+/// megabytes costs no more than any other.
+const CONTEXT: usize = 160;
+
+/// How many diagnostics are drawn; the rest is counted.
+const SHOWN: usize = 50;
+
+impl Diagnostics {
+    /// The diagnostics drawn over `text`, which stands in a file that is shown as `path`.
+    pub fn render(&self, path: &str, text: &str, style: Style) -> String {
+        let renderer = match style {
+            Style::Plain => Renderer::plain(),
+            Style::Colored => Renderer::styled(),
+        };
+        let mut out = String::new();
+        for diagnostic in self.iter().take(SHOWN) {
+            out.push_str(&render_one(diagnostic, path, text, &renderer));
+            out.push_str("\n\n");
+        }
+        if self.len() > SHOWN {
+            out.push_str(&format!("… and {} more\n\n", self.len() - SHOWN));
+        }
+        out
+    }
+}
+
+fn render_one(diagnostic: &Diagnostic, path: &str, text: &str, renderer: &Renderer) -> String {
+    let level = match diagnostic.severity() {
+        Severity::Error => Level::ERROR,
+        Severity::Warning => Level::WARNING,
+    };
+    let title = level.primary_title(diagnostic.problem.to_string()).id(diagnostic.code());
+    let mut group = match diagnostic.place.span {
+        Some(span) => {
+            let window = Window::around(text, span);
+            let mut snippet = window.snippet(path);
+            snippet = snippet.annotation(AnnotationKind::Primary.span(window.relative(span)));
+            // Notes on the lines shown join the picture; the others get a picture of their own below.
+            for note in &diagnostic.notes {
+                if let Some(span) = note.place.span.filter(|s| window.holds(*s)) {
+                    let mark = AnnotationKind::Context.span(window.relative(span));
+                    snippet = snippet.annotation(mark.label(note.cause.to_string()));
+                }
+            }
+            let mut group = Group::with_title(title).element(snippet);
+            for note in &diagnostic.notes {
+                match note.place.span {
+                    Some(span) if window.holds(span) => {}
+                    Some(span) => {
+                        let window = Window::around(text, span);
+                        let mark = AnnotationKind::Context.span(window.relative(span));
+                        group = group
+                            .element(window.snippet(path).annotation(mark.label(note.cause.to_string())));
+                    }
+                    None => group = group.element(Level::NOTE.message(note.cause.to_string())),
+                }
+            }
+            group
+        }
+        None => {
+            let mut group = Group::with_title(title);
+            if !diagnostic.place.path.is_empty() {
+                group = group.element(Level::NOTE.message(format!("at {}", diagnostic.place.path)));
+            }
+            for note in &diagnostic.notes {
+                let text = format!("at {}: {}", note.place.path, note.cause);
+                group = group.element(Level::NOTE.message(text));
+            }
+            group
+        }
+    };
+    group = group.element(Level::HELP.message(diagnostic.help()));
+    renderer.render(&[group])
+}
+
+/// The part of the text that is shown: whole lines, or the middle of a very long one.
+struct Window<'a> {
+    text: &'a str,
+    bytes: Range<usize>,
+    line: usize,
+}
+
+impl<'a> Window<'a> {
+    fn around(text: &'a str, span: Span) -> Window<'a> {
+        let start = (span.start as usize).min(text.len());
+        // A mark over many lines would hide what it is about: its first line is enough.
+        let first_line_end =
+            text[floor(text, start)..].find('\n').map_or(text.len(), |i| floor(text, start) + i);
+        let end = (span.end as usize).clamp(start, first_line_end.max(start));
+        let line_start = text[..floor(text, start)].rfind('\n').map_or(0, |i| i + 1);
+        let bytes = floor(text, line_start.max(start.saturating_sub(CONTEXT)))
+            ..ceil(text, first_line_end.min(end.min(start + CONTEXT) + CONTEXT)).max(ceil(text, start));
+        let line = text.as_bytes()[..bytes.start].iter().filter(|b| **b == b'\n').count() + 1;
+        Window { text, bytes, line }
+    }
+
+    fn snippet<T: Clone>(&self, path: &str) -> Snippet<'a, T> {
+        Snippet::source(&self.text[self.bytes.clone()]).line_start(self.line).path(path.to_owned())
+    }
+
+    fn holds(&self, span: Span) -> bool {
+        self.bytes.start <= span.start as usize && (span.end as usize) <= self.bytes.end
+    }
+
+    fn relative(&self, span: Span) -> Range<usize> {
+        let start = (span.start as usize).clamp(self.bytes.start, self.bytes.end);
+        let end = (span.end as usize).clamp(start, self.bytes.end);
+        start - self.bytes.start..end - self.bytes.start
+    }
+}
+
+/// The nearest character boundary at or before `at`.
+fn floor(text: &str, at: usize) -> usize {
+    (0..=at.min(text.len())).rev().find(|i| text.is_char_boundary(*i)).unwrap_or(0)
+}
+
+/// The nearest character boundary at or after `at`.
+fn ceil(text: &str, at: usize) -> usize {
+    (at..text.len()).find(|i| text.is_char_boundary(*i)).unwrap_or(text.len())
+}

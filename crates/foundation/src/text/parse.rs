@@ -1,0 +1,711 @@
+//! The parser: items and statements. It recovers after an error and goes on, so that one run reports several.
+
+use super::lex::{Kind, Lexer, Token};
+use super::number::shorten;
+use crate::diagnostic::{Diagnostic, Diagnostics, Problem};
+use crate::ops::MemoryOrdering;
+use crate::source::{BufferSpans, FunctionSpans, NodeSpans, SourceMap};
+use crate::validate::limits;
+use crate::{
+    Body, BufferAccess, BufferDecl, Element, Expr, Function, Name, Node, Program, Span, Type, WorkgroupSize,
+    is_reserved,
+};
+use rustc_hash::FxHashMap;
+
+/// After this many errors the rest of the text is not read: it is no program.
+const MAX_ERRORS: usize = 100;
+
+/// An error was reported; the caller recovers.
+pub(super) struct Reported;
+pub(super) type Parsed<T> = Result<T, Reported>;
+
+/// Reads a program from text. It is not yet [validated](crate::validate()).
+///
+/// ```
+/// let program = vyre_foundation::text::parse("program p { let x = 1; }").unwrap();
+/// assert_eq!(program.name(), "p");
+/// let errors = vyre_foundation::text::parse("program p { let = 1; let y 2; }").unwrap_err();
+/// assert_eq!(errors.len(), 2);
+/// ```
+pub fn parse(text: &str) -> Result<Program, Diagnostics> {
+    if text.len() >= u32::MAX as usize {
+        let problem = Problem::TextTooLong(text.len() as u64);
+        return Err([Diagnostic::new(problem, Span::default())].into_iter().collect());
+    }
+    let tokens = Lexer::new(text).filter(|t| t.kind != Kind::Comment).collect();
+    let mut parser = Parser::new(text, tokens);
+    let program = parser.program();
+    match program {
+        Ok(program) if parser.errors.is_empty() => Ok(program.with_source(parser.source)),
+        _ => Err(parser.errors.sorted()),
+    }
+}
+
+pub(super) struct Parser<'a> {
+    pub(super) text: &'a str,
+    tokens: Vec<Token>,
+    at: usize,
+    pub(super) errors: Diagnostics,
+    names: FxHashMap<&'a str, Name>,
+    pub(super) source: SourceMap,
+    statements: usize,
+    nesting: u32,
+}
+
+/// What the items of a program declare.
+#[derive(Default)]
+struct Items {
+    workgroup_size: Option<WorkgroupSize>,
+    subgroup_size: Option<u32>,
+    buffers: Vec<BufferDecl>,
+    functions: Vec<Function>,
+}
+
+// Tokens.
+impl<'a> Parser<'a> {
+    fn new(text: &'a str, tokens: Vec<Token>) -> Parser<'a> {
+        Parser {
+            text,
+            tokens,
+            at: 0,
+            errors: Diagnostics::default(),
+            names: FxHashMap::default(),
+            source: SourceMap::default(),
+            statements: 0,
+            nesting: 0,
+        }
+    }
+
+    pub(super) fn token(&self) -> Token {
+        self.ahead(0)
+    }
+
+    fn ahead(&self, count: usize) -> Token {
+        // The last token is the end of the text, and nothing goes past it.
+        self.tokens[(self.at + count).min(self.tokens.len() - 1)]
+    }
+
+    pub(super) fn text_of(&self, token: Token) -> &'a str {
+        &self.text[token.span.range()]
+    }
+
+    pub(super) fn word(&self) -> &'a str {
+        let token = self.token();
+        if token.kind == Kind::Word { self.text_of(token) } else { "" }
+    }
+
+    pub(super) fn is_sign(&self, sign: &str) -> bool {
+        self.token().kind == Kind::Sign && self.text_of(self.token()) == sign
+    }
+
+    pub(super) fn advance(&mut self) -> Token {
+        let token = self.token();
+        self.at = (self.at + 1).min(self.tokens.len() - 1);
+        token
+    }
+
+    pub(super) fn accept(&mut self, sign: &str) -> bool {
+        let found = self.is_sign(sign);
+        if found {
+            self.advance();
+        }
+        found
+    }
+
+    fn accept_word(&mut self, word: &str) -> bool {
+        let found = self.word() == word;
+        if found {
+            self.advance();
+        }
+        found
+    }
+
+    pub(super) fn previous_span(&self) -> Span {
+        self.tokens[self.at.saturating_sub(1)].span
+    }
+
+    pub(super) fn report(&mut self, problem: Problem, span: Span) -> Reported {
+        if self.errors.len() < MAX_ERRORS {
+            self.errors.push(Diagnostic::new(problem, span));
+            if self.errors.len() == MAX_ERRORS {
+                self.at = self.tokens.len() - 1;
+            }
+        }
+        Reported
+    }
+
+    pub(super) fn unexpected(&mut self, expected: &'static str) -> Reported {
+        let token = self.token();
+        let text = self.text_of(token);
+        match token.kind {
+            Kind::Unknown => {
+                let character = text.chars().next().unwrap_or('\u{fffd}');
+                self.report(Problem::UnexpectedCharacter(character), token.span)
+            }
+            Kind::OpenText => self.report(Problem::UnterminatedString, token.span),
+            Kind::End => {
+                // The end itself has no text to mark: mark the last thing that stands before it.
+                let found = "the end of the text".to_owned();
+                let span = if self.at > 0 { self.previous_span() } else { token.span };
+                self.report(Problem::Expected { expected, found }, span)
+            }
+            _ => {
+                let found = format!("`{}`", shorten(text));
+                self.report(Problem::Expected { expected, found }, token.span)
+            }
+        }
+    }
+
+    pub(super) fn expect(&mut self, sign: &str, expected: &'static str) -> Parsed<Span> {
+        if self.is_sign(sign) { Ok(self.advance().span) } else { Err(self.unexpected(expected)) }
+    }
+
+    /// The name for a word, shared between its uses.
+    pub(super) fn intern(&mut self, word: &'a str) -> Name {
+        self.names.entry(word).or_insert_with(|| word.into()).clone()
+    }
+
+    /// A new name: an identifier that is not reserved.
+    fn name(&mut self, expected: &'static str) -> Parsed<(Name, Span)> {
+        let token = self.token();
+        if token.kind != Kind::Word {
+            return Err(self.unexpected(expected));
+        }
+        let word = self.text_of(token);
+        if is_reserved(word) {
+            return Err(self.report(Problem::ReservedName(word.into()), token.span));
+        }
+        self.advance();
+        Ok((self.intern(word), token.span))
+    }
+
+    fn count(&mut self, expected: &'static str) -> Parsed<u32> {
+        let token = self.token();
+        if token.kind != Kind::Number {
+            return Err(self.unexpected(expected));
+        }
+        self.advance();
+        match super::number::parse(self.text_of(token), false) {
+            Ok(crate::Literal::U32(value)) => Ok(value),
+            Ok(_) => {
+                let found = format!("`{}`", shorten(self.text_of(token)));
+                Err(self.report(Problem::Expected { expected: "a `u32`", found }, token.span))
+            }
+            Err(problem) => Err(self.report(problem, token.span)),
+        }
+    }
+
+    fn string(&mut self) -> Parsed<Name> {
+        let token = self.token();
+        if token.kind != Kind::Text {
+            return Err(self.unexpected("a string"));
+        }
+        self.advance();
+        let text = self.text_of(token);
+        match unescape(&text[1..text.len() - 1]) {
+            Some(value) => Ok(value.into()),
+            None => Err(self.report(Problem::BadEscape, token.span)),
+        }
+    }
+}
+
+/// The text that a string spells between its quotes; `None` on an unknown escape.
+fn unescape(body: &str) -> Option<String> {
+    let mut out = String::with_capacity(body.len());
+    let mut chars = body.chars();
+    while let Some(c) = chars.next() {
+        if c != '\\' {
+            out.push(c);
+            continue;
+        }
+        out.push(match chars.next()? {
+            '"' => '"',
+            '\\' => '\\',
+            'n' => '\n',
+            'r' => '\r',
+            't' => '\t',
+            'u' => {
+                let digits = chars.as_str().strip_prefix('{')?;
+                let (digits, _) = digits.split_once('}')?;
+                let value = u32::from_str_radix(digits, 16).ok()?;
+                chars.nth(digits.len() + 1);
+                char::from_u32(value)?
+            }
+            _ => return None,
+        });
+    }
+    Some(out)
+}
+
+// Items.
+impl Parser<'_> {
+    fn program(&mut self) -> Parsed<Program> {
+        if !self.accept_word("program") {
+            return Err(self.unexpected("`program`"));
+        }
+        let (name, span) = self.name("a name")?;
+        self.source.name = span;
+        let open = self.expect("{", "`{`")?;
+        let mut items = Items::default();
+        let mut nodes = Vec::new();
+        while !self.at_body_end() {
+            if self.at_item() {
+                if !nodes.is_empty() {
+                    let span = self.token().span;
+                    self.report(Problem::LateItem, span);
+                }
+                if self.item(&mut items).is_err() {
+                    self.recover();
+                }
+            } else {
+                self.statement_into(&mut nodes);
+            }
+        }
+        self.close(open);
+        if self.token().kind != Kind::End {
+            let span = self.token().span;
+            self.report(Problem::TrailingText, span);
+        }
+        Ok(Program::new(items.buffers, items.workgroup_size.unwrap_or_default(), nodes)
+            .with_name(name)
+            .with_functions(items.functions)
+            .with_subgroup_size(items.subgroup_size.unwrap_or(Program::DEFAULT_SUBGROUP_SIZE)))
+    }
+
+    fn at_item(&self) -> bool {
+        match self.word() {
+            "workgroup_size" | "buffer" | "workgroup" | "local" | "fn" => true,
+            // As an expression `subgroup_size` is never followed by a number.
+            "subgroup_size" => self.ahead(1).kind == Kind::Number,
+            _ => false,
+        }
+    }
+
+    fn item(&mut self, items: &mut Items) -> Parsed<()> {
+        let start = self.token().span;
+        match self.word() {
+            "workgroup_size" => {
+                self.advance();
+                let mut sizes = vec![self.count("a number of invocations")?];
+                while sizes.len() < 3 && self.accept(",") {
+                    sizes.push(self.count("a number of invocations")?);
+                }
+                self.expect(";", "`;`")?;
+                self.source.workgroup_size = start.to(self.previous_span());
+                let size = match sizes[..] {
+                    [x] => x.into(),
+                    [x, y] => [x, y].into(),
+                    _ => [sizes[0], sizes[1], sizes[2]].into(),
+                };
+                if items.workgroup_size.replace(size).is_some() {
+                    return Err(self.report(Problem::RepeatedItem("workgroup_size"), start));
+                }
+                Ok(())
+            }
+            "subgroup_size" => {
+                self.advance();
+                let size = self.count("a number of lanes")?;
+                self.expect(";", "`;`")?;
+                self.source.subgroup_size = start.to(self.previous_span());
+                if items.subgroup_size.replace(size).is_some() {
+                    return Err(self.report(Problem::RepeatedItem("subgroup_size"), start));
+                }
+                Ok(())
+            }
+            "fn" => {
+                let function = self.function()?;
+                items.functions.push(function);
+                Ok(())
+            }
+            _ => {
+                let (decl, spans) = self.buffer(start)?;
+                items.buffers.push(decl);
+                self.source.buffers.push(spans);
+                Ok(())
+            }
+        }
+    }
+
+    fn buffer(&mut self, start: Span) -> Parsed<(BufferDecl, BufferSpans)> {
+        let keyword = self.advance();
+        let kind = self.text_of(keyword);
+        let (name, name_span) = self.name("a name")?;
+        self.expect(":", "`:`")?;
+        let access = match kind {
+            "workgroup" => BufferAccess::Workgroup,
+            "local" => BufferAccess::Local,
+            _ => {
+                const EXPECTED: &str = "`read`, `read_write`, `write`, `output`, `uniform` or `scratch`";
+                let word = self.word();
+                let access = BufferAccess::ALL.into_iter().find(|a| a.name() == word);
+                let Some(access) = access.filter(|a| a.is_shared_by_grid()) else {
+                    return Err(self.unexpected(EXPECTED));
+                };
+                self.advance();
+                access
+            }
+        };
+        let Some(element) = Element::from_name(self.word()) else {
+            return Err(self.unexpected("an element type (u8 i8 u16 i16 u32 i32 u64 i64 f16 bf16 f32)"));
+        };
+        self.advance();
+        self.expect("[", "`[`")?;
+        let mut decl = BufferDecl::storage(name, access, element);
+        if !self.is_sign("]") {
+            decl = decl.with_count(self.count("a number of elements or `]`")?);
+        }
+        self.expect("]", "`]`")?;
+        self.expect(";", "`;`")?;
+        Ok((decl, BufferSpans { whole: start.to(self.previous_span()), name: name_span }))
+    }
+
+    fn function(&mut self) -> Parsed<Function> {
+        self.advance();
+        let (name, name_span) = self.name("a name")?;
+        let mut spans = FunctionSpans { name: name_span, ..FunctionSpans::default() };
+        self.expect("(", "`(`")?;
+        let mut params = Vec::new();
+        while !self.is_sign(")") {
+            let (param, span) = self.name("a parameter or `)`")?;
+            self.expect(":", "`:`")?;
+            params.push((param, self.value_type()?));
+            spans.params.push(span);
+            if !self.is_sign(")") {
+                self.expect(",", "`,` or `)`")?;
+            }
+        }
+        self.expect(")", "`)`")?;
+        self.expect("->", "`->`")?;
+        let result_type = self.value_type()?;
+        let open = self.expect("{", "`{`")?;
+        let mut lets = Vec::new();
+        while self.accept_word("let") {
+            let (name, span) = self.name("a name")?;
+            self.expect("=", "`=`")?;
+            lets.push((name, self.expr()?));
+            spans.lets.push(span);
+            self.expect(";", "`;`")?;
+        }
+        if !self.accept_word("return") {
+            return Err(self.unexpected("`let` or `return`"));
+        }
+        let result = self.expr()?;
+        self.expect(";", "`;`")?;
+        self.close(open);
+        self.source.functions.push(spans);
+        Ok(Function { name, params, result_type, lets, result })
+    }
+
+    pub(super) fn value_type(&mut self) -> Parsed<Type> {
+        match Type::from_name(self.word()) {
+            Some(ty) => {
+                self.advance();
+                Ok(ty)
+            }
+            None => Err(self.unexpected("a value type (bool u32 i32 u64 i64 f32)")),
+        }
+    }
+}
+
+// Statements.
+impl Parser<'_> {
+    fn at_body_end(&self) -> bool {
+        self.is_sign("}") || self.token().kind == Kind::End
+    }
+
+    /// The `}` for the `{` at `open`.
+    fn close(&mut self, open: Span) {
+        if !self.accept("}") {
+            if self.token().kind == Kind::End {
+                self.report(Problem::Unclosed('{'), open);
+            } else {
+                self.unexpected("`}`");
+            }
+        }
+    }
+
+    /// Skips what is left of a broken statement or item: to after its `;`, or to before whatever begins next.
+    fn recover(&mut self) {
+        let mut depth = 0u32;
+        let start = self.at;
+        loop {
+            let token = self.token();
+            match (token.kind, self.text_of(token)) {
+                (Kind::End, _) => return,
+                (Kind::Sign, "{") => depth += 1,
+                (Kind::Sign, "}") if depth == 0 => {
+                    // A `}` that nothing opened, right where parsing stopped, must be passed over to get on.
+                    return;
+                }
+                (Kind::Sign, "}") => {
+                    depth -= 1;
+                    if depth == 0 {
+                        self.advance();
+                        return;
+                    }
+                }
+                (Kind::Sign, ";") if depth == 0 => {
+                    self.advance();
+                    return;
+                }
+                (Kind::Word, word) if depth == 0 && self.at > start && begins_statement(word) => return,
+                _ => {}
+            }
+            self.advance();
+        }
+    }
+
+    fn statement_into(&mut self, nodes: &mut Vec<Node>) {
+        let start = self.at;
+        self.statements += 1;
+        if self.statements == limits::STATEMENTS as usize + 1 {
+            let span = self.token().span;
+            self.report(Problem::TooManyStatements, span);
+            self.at = self.tokens.len() - 1;
+            return;
+        }
+        match self.statement() {
+            Ok(node) => nodes.push(node),
+            Err(Reported) => {
+                self.recover();
+                if self.at == start && !self.at_body_end() {
+                    self.advance();
+                }
+            }
+        }
+    }
+
+    fn body(&mut self) -> Parsed<Body> {
+        let open = self.expect("{", "`{`")?;
+        self.nesting += 1;
+        if self.nesting > limits::NESTING {
+            self.report(Problem::TooNested, open);
+            self.skip_body();
+            self.nesting -= 1;
+            return Ok(Body::EMPTY);
+        }
+        let mut nodes = Vec::new();
+        while !self.at_body_end() {
+            self.statement_into(&mut nodes);
+        }
+        self.nesting -= 1;
+        self.close(open);
+        Ok(nodes.into())
+    }
+
+    /// Skips to after the `}` of a body whose `{` has been read.
+    fn skip_body(&mut self) {
+        let mut depth = 1;
+        while depth > 0 && self.token().kind != Kind::End {
+            let token = self.advance();
+            match (token.kind, self.text_of(token)) {
+                (Kind::Sign, "{") => depth += 1,
+                (Kind::Sign, "}") => depth -= 1,
+                _ => {}
+            }
+        }
+    }
+
+    /// Reserves the number of a statement before the statements nested in it take theirs.
+    fn open_node(&mut self) -> usize {
+        self.source.nodes.push(NodeSpans::default());
+        self.source.nodes.len() - 1
+    }
+
+    fn statement(&mut self) -> Parsed<Node> {
+        let id = self.open_node();
+        let start = self.token().span;
+        let result = match self.word() {
+            "if" => return self.if_chain(id),
+            "for" => return self.for_loop(id),
+            "let" => self.let_statement(id),
+            "break" => self.simple(Node::Break),
+            "continue" => self.simple(Node::Continue),
+            "return" => self.simple(Node::Return),
+            "barrier" => self.barrier(),
+            "trap" => self.trap(),
+            "region" => self.region(),
+            _ if self.is_sign("{") => {
+                self.source.nodes[id].whole = start;
+                self.body().map(|body| Node::Block { body })
+            }
+            _ if self.at_item() => Err(self.report(Problem::LateItem, start)),
+            _ => self.expr_statement(id),
+        };
+        let spans = &mut self.source.nodes[id];
+        if spans.whole == Span::default() {
+            spans.whole = start.to(self.tokens[self.at.saturating_sub(1)].span);
+        }
+        if spans.name == Span::default() {
+            spans.name = spans.whole;
+        }
+        result
+    }
+
+    fn simple(&mut self, node: Node) -> Parsed<Node> {
+        self.advance();
+        self.expect(";", "`;`")?;
+        Ok(node)
+    }
+
+    fn let_statement(&mut self, id: usize) -> Parsed<Node> {
+        self.advance();
+        self.source.nodes[id].mutable = self.accept_word("mut");
+        let (name, span) = self.name("a name")?;
+        self.source.nodes[id].name = span;
+        self.expect("=", "`=`")?;
+        let value = self.expr()?;
+        self.expect(";", "`;`")?;
+        Ok(Node::Let { name, value })
+    }
+
+    fn barrier(&mut self) -> Parsed<Node> {
+        self.advance();
+        self.expect("(", "`(`")?;
+        let ordering = match self.word() {
+            "workgroup" => MemoryOrdering::SeqCst,
+            "grid" => MemoryOrdering::GridSync,
+            _ => return Err(self.unexpected("`workgroup` or `grid`")),
+        };
+        self.advance();
+        self.expect(")", "`)`")?;
+        self.expect(";", "`;`")?;
+        Ok(Node::Barrier { ordering })
+    }
+
+    fn trap(&mut self) -> Parsed<Node> {
+        self.advance();
+        self.expect("(", "`(`")?;
+        let tag = self.string()?;
+        self.expect(",", "`,`")?;
+        let value = self.expr()?;
+        self.expect(")", "`)`")?;
+        self.expect(";", "`;`")?;
+        Ok(Node::Trap { tag, value })
+    }
+
+    fn region(&mut self) -> Parsed<Node> {
+        self.advance();
+        let generator = self.string()?;
+        let source_region = if self.accept_word("from") { Some(self.string()?) } else { None };
+        let body = self.body()?;
+        Ok(Node::Region { generator, source_region, body })
+    }
+
+    /// A store, an assignment or an expression for its effect: what follows the expression tells.
+    fn expr_statement(&mut self, id: usize) -> Parsed<Node> {
+        let start = self.token().span;
+        let expr = self.expr()?;
+        if !self.is_sign("=") {
+            self.expect(";", "`;` or an operator")?;
+            return Ok(Node::Eval { expr });
+        }
+        let name_span = |name: &Name| Span::new(start.start as usize, start.start as usize + name.len());
+        let node = match expr {
+            Expr::Var(name) => {
+                self.source.nodes[id].name = name_span(&name);
+                self.source.exprs.pop();
+                self.advance();
+                Node::Assign { name, value: self.expr()? }
+            }
+            Expr::Load { buffer, index } => {
+                self.source.nodes[id].name = name_span(&buffer);
+                self.source.exprs.pop();
+                self.advance();
+                Node::Store { buffer, index: index.into_expr(), value: self.expr()? }
+            }
+            _ => return Err(self.unexpected("`;`")),
+        };
+        self.expect(";", "`;` or an operator")?;
+        Ok(node)
+    }
+
+    /// The condition or bounds before a body. After an error there, the body is still read for its own errors.
+    fn header<T>(&mut self, parse: impl FnOnce(&mut Self) -> Parsed<T>) -> Parsed<T> {
+        let parsed = parse(self);
+        if parsed.is_err() {
+            while !(self.is_sign("{") || self.is_sign(";") || self.at_body_end()) {
+                self.advance();
+            }
+        }
+        parsed
+    }
+
+    fn if_chain(&mut self, first: usize) -> Parsed<Node> {
+        // The links of an `else if` chain, folded together from the last one.
+        let mut links = Vec::new();
+        let mut failed = false;
+        let mut id = first;
+        let mut last = Body::EMPTY;
+        loop {
+            let start = self.advance().span;
+            let cond = self.header(Self::expr);
+            let whole = start.to(self.previous_span());
+            self.source.nodes[id] = NodeSpans { whole, name: whole, mutable: false };
+            let then = self.body();
+            match (cond, then) {
+                (Ok(cond), Ok(then)) => links.push((cond, then)),
+                (_, Err(Reported)) => return Err(Reported),
+                _ => failed = true,
+            }
+            if !self.accept_word("else") {
+                break;
+            }
+            if self.word() == "if" {
+                self.statements += 1;
+                if self.statements > limits::STATEMENTS as usize {
+                    let span = self.token().span;
+                    return Err(self.report(Problem::TooManyStatements, span));
+                }
+                id = self.open_node();
+            } else {
+                last = self.body()?;
+                break;
+            }
+        }
+        if failed {
+            return Ok(Node::Block { body: Body::EMPTY });
+        }
+        let fold = |otherwise: Body, (cond, then)| Body::from([Node::If { cond, then, otherwise }]);
+        let chain = links.into_iter().rev().fold(last, fold);
+        Ok(chain[0].clone())
+    }
+
+    fn for_loop(&mut self, id: usize) -> Parsed<Node> {
+        let start = self.advance().span;
+        let header = self.header(|parser| {
+            let (var, span) = parser.name("a name")?;
+            parser.source.nodes[id].name = span;
+            if !parser.accept_word("in") {
+                return Err(parser.unexpected("`in`"));
+            }
+            let from = parser.expr()?;
+            parser.expect("..", "`..`")?;
+            let to = parser.expr()?;
+            Ok((var, from, to))
+        });
+        self.source.nodes[id].whole = start.to(self.previous_span());
+        let body = self.body()?;
+        match header {
+            Ok((var, from, to)) => Ok(Node::Loop { var, from, to, body }),
+            Err(Reported) => Ok(Node::Block { body }),
+        }
+    }
+}
+
+fn begins_statement(word: &str) -> bool {
+    matches!(
+        word,
+        "let"
+            | "if"
+            | "for"
+            | "break"
+            | "continue"
+            | "return"
+            | "barrier"
+            | "trap"
+            | "region"
+            | "buffer"
+            | "fn"
+    )
+}
