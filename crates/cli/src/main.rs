@@ -1,1 +1,5 @@
-fn main(){}
+//! The binary `vyre`.
+
+fn main() -> std::process::ExitCode {
+    vyre_cli::main()
+}

@@ -2,8 +2,8 @@
 //! uniform values on the host calls it too.
 //!
 //! A value is 64 register bits: 32-bit values and `bool` are zero-extended, so equal values have equal bits.
-//! Everything is total. An operator on a type that it does not take ([`BinOp::result`]) gives 0; validation
-//! refuses such programs.
+//! Everything is total. An operator on a type that it does not take ([`BinOp::result`]) gives some value without
+//! meaning; validation refuses such programs.
 
 use crate::Type;
 use crate::ops::{AtomicOp, BinOp, UnOp};

@@ -136,7 +136,7 @@ impl Layout {
 fn input_count(buffer: &BufferDecl, bytes: u64) -> Result<u32, InputError> {
     let (name, element) = (buffer.name().clone(), buffer.element());
     let size = element.size() as u64;
-    if bytes % size != 0 {
+    if !bytes.is_multiple_of(size) {
         return Err(InputError::PartialElement { buffer: name, element, bytes });
     }
     let found = bytes / size;

@@ -8,21 +8,21 @@ use std::sync::Arc;
 /// A sequence of statements. It is shared: cloning is cheap, and dropping needs no stack, however deep the
 /// nesting is.
 #[derive(Clone, Default)]
-pub struct Body(Option<Arc<[Node]>>);
+pub struct Body(Option<Arc<Vec<Node>>>);
 
 impl Body {
     /// No statements.
     pub const EMPTY: Body = Body(None);
 
     fn nodes_mut(&mut self) -> Option<&mut [Node]> {
-        self.0.as_mut().and_then(Arc::get_mut)
+        self.0.as_mut().and_then(Arc::get_mut).map(Vec::as_mut_slice)
     }
 }
 
 impl Deref for Body {
     type Target = [Node];
     fn deref(&self) -> &[Node] {
-        self.0.as_deref().unwrap_or(&[])
+        self.0.as_ref().map_or(&[], |nodes| nodes.as_slice())
     }
 }
 
@@ -35,8 +35,10 @@ impl<'a> IntoIterator for &'a Body {
 }
 
 impl From<Vec<Node>> for Body {
-    fn from(nodes: Vec<Node>) -> Body {
-        Body(if nodes.is_empty() { None } else { Some(nodes.into()) })
+    fn from(mut nodes: Vec<Node>) -> Body {
+        // The vector itself is shared: moving a million statements once more would cost as much as parsing them.
+        nodes.shrink_to_fit();
+        Body(if nodes.is_empty() { None } else { Some(Arc::new(nodes)) })
     }
 }
 

@@ -331,9 +331,12 @@ pub enum Problem {
         /// What it uses.
         what: &'static str,
     },
-    /// A function that calls itself.
-    #[error("`{0}` calls itself")]
-    Recursion(Name),
+    /// A function that calls itself, with the functions it does so through.
+    #[error("`{}` calls itself{}", .0.first().map_or("", |name| name.as_str()), match .0.get(1..) {
+        Some(through @ [_, ..]) => format!(" through {}", through.iter().map(|n| format!("`{n}`")).collect::<Vec<_>>().join(", ")),
+        _ => String::new(),
+    })]
+    Recursion(Vec<Name>),
     /// A call with the wrong number of arguments.
     #[error("`{function}` takes {expected} argument{}, found {found}", if *.expected == 1 { "" } else { "s" })]
     CallArguments {

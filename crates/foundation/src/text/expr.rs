@@ -40,22 +40,26 @@ enum Callee {
     Function(Name),
 }
 
-/// Something that waits for an operand.
+/// Something that waits for an operand. `start` is where it begins, the other spans are open brackets.
 enum Frame {
     Group(Span),
     Index {
         buffer: Name,
         start: Span,
+        open: Span,
     },
     /// The index of the element that an atomic or a uniform load names: its first argument.
     Place {
         callee: Callee,
         start: Span,
+        open: Span,
+        bracket: Span,
     },
     Call {
         callee: Callee,
         args: Vec<Built>,
         start: Span,
+        open: Span,
     },
     Unary(UnOp, Span),
     Binary(BinOp, Built),
@@ -167,6 +171,9 @@ impl<'a> Parser<'a> {
     }
 
     fn word_operand(&mut self, word: &'a str, span: Span, frames: &mut Vec<Frame>) -> Parsed<Step> {
+        if !is_reserved(word) {
+            return self.name_operand(word, span, frames);
+        }
         let leaf = match word {
             "true" => Some(Expr::bool(true)),
             "false" => Some(Expr::bool(false)),
@@ -188,19 +195,22 @@ impl<'a> Parser<'a> {
             "len" => return self.len(),
             _ => {}
         }
-        if let Some(callee) = self.builtin(word)? {
-            return self.open_call(callee, span, frames);
+        match self.builtin(word)? {
+            Some(callee) => self.open_call(callee, span, frames),
+            None => Err(self.unexpected("an expression")),
         }
-        if is_reserved(word) {
-            return Err(self.unexpected("an expression"));
-        }
+    }
+
+    /// A variable, an element of a buffer or a call of a function.
+    fn name_operand(&mut self, word: &'a str, span: Span, frames: &mut Vec<Frame>) -> Parsed<Step> {
         self.advance();
         let name = self.intern(word);
         if self.is_sign("(") {
             return self.open_call(Callee::Function(name), span, frames);
         }
-        if self.accept("[") {
-            frames.push(Frame::Index { buffer: name, start: span });
+        if self.is_sign("[") {
+            let open = self.advance().span;
+            frames.push(Frame::Index { buffer: name, start: span, open });
             return Ok(Step::Operand);
         }
         self.leaf(Expr::Var(name), span)
@@ -273,11 +283,12 @@ impl<'a> Parser<'a> {
     }
 
     fn open_call(&mut self, callee: Callee, start: Span, frames: &mut Vec<Frame>) -> Parsed<Step> {
-        self.expect("(", "`(`")?;
+        let open = self.expect("(", "`(`")?;
         match callee {
             Callee::Atomic { op, ordering, .. } => {
-                let buffer = self.place()?;
-                frames.push(Frame::Place { callee: Callee::Atomic { op, buffer, ordering }, start });
+                let (buffer, bracket) = self.place()?;
+                let callee = Callee::Atomic { op, buffer, ordering };
+                frames.push(Frame::Place { callee, start, open, bracket });
             }
             Callee::UniformLoad { .. } => {
                 let scope = match self.word() {
@@ -287,8 +298,13 @@ impl<'a> Parser<'a> {
                 };
                 self.advance();
                 self.expect(",", "`,`")?;
-                let buffer = self.place()?;
-                frames.push(Frame::Place { callee: Callee::UniformLoad { scope, buffer }, start });
+                let (buffer, bracket) = self.place()?;
+                frames.push(Frame::Place {
+                    callee: Callee::UniformLoad { scope, buffer },
+                    start,
+                    open,
+                    bracket,
+                });
             }
             callee if self.is_sign(")") => {
                 // No arguments: only a function of the program can take none.
@@ -297,16 +313,16 @@ impl<'a> Parser<'a> {
                 let built = self.finish_call(callee, Vec::new(), start.to(end), &mut too_deep)?;
                 return Ok(Step::Value(built));
             }
-            callee => frames.push(Frame::Call { callee, args: Vec::new(), start }),
+            callee => frames.push(Frame::Call { callee, args: Vec::new(), start, open }),
         }
         Ok(Step::Operand)
     }
 
     /// `name [`, the beginning of an element.
-    fn place(&mut self) -> Parsed<Name> {
+    fn place(&mut self) -> Parsed<(Name, Span)> {
         let buffer = self.buffer_name()?;
-        self.expect("[", "`[`")?;
-        Ok(buffer)
+        let bracket = self.expect("[", "`[`")?;
+        Ok((buffer, bracket))
     }
 
     fn infix(&self) -> Option<BinOp> {
@@ -314,8 +330,28 @@ impl<'a> Parser<'a> {
         if token.kind != Kind::Sign {
             return None;
         }
-        let text = self.text_of(token);
-        BinOp::ALL.into_iter().find(|op| op.precedence().is_some() && op.spelling() == text)
+        let op = match self.text_of(token) {
+            "+" => BinOp::Add,
+            "-" => BinOp::Sub,
+            "*" => BinOp::Mul,
+            "/" => BinOp::Div,
+            "%" => BinOp::Rem,
+            "&" => BinOp::BitAnd,
+            "|" => BinOp::BitOr,
+            "^" => BinOp::BitXor,
+            "<<" => BinOp::Shl,
+            ">>" => BinOp::Shr,
+            "==" => BinOp::Eq,
+            "!=" => BinOp::Ne,
+            "<" => BinOp::Lt,
+            "<=" => BinOp::Le,
+            ">" => BinOp::Gt,
+            ">=" => BinOp::Ge,
+            "&&" => BinOp::And,
+            "||" => BinOp::Or,
+            _ => return None,
+        };
+        Some(op)
     }
 
     /// Decides what a complete operand belongs to. The inner `Err` is the complete expression.
@@ -359,24 +395,21 @@ impl<'a> Parser<'a> {
         match frames.pop() {
             None => Ok(Err(value)),
             Some(Frame::Group(open)) => {
-                if self.token().kind == Kind::End {
-                    return Err(self.report(Problem::Unclosed('('), open));
-                }
-                let end = self.expect(")", "`)` or an operator")?;
+                let end = self.expect_closing(open, ")", "`)` or an operator")?;
                 Ok(Ok(Step::Value(Built { span: open.to(end), ..value })))
             }
-            Some(Frame::Index { buffer, start }) => {
-                let end = self.expect("]", "`]` or an operator")?;
+            Some(Frame::Index { buffer, start, open }) => {
+                let end = self.expect_closing(open, "]", "`]` or an operator")?;
                 let load = Expr::Load { buffer, index: value.expr.into() };
                 Ok(Ok(Step::Value(self.built(load, value.depth + 1, start.to(end), too_deep))))
             }
-            Some(Frame::Place { callee, start }) => {
-                self.expect("]", "`]` or an operator")?;
-                self.next_argument(callee, vec![value], start, frames, too_deep).map(Ok)
+            Some(Frame::Place { callee, start, open, bracket }) => {
+                self.expect_closing(bracket, "]", "`]` or an operator")?;
+                self.next_argument(callee, vec![value], [start, open], frames, too_deep).map(Ok)
             }
-            Some(Frame::Call { callee, mut args, start }) => {
+            Some(Frame::Call { callee, mut args, start, open }) => {
                 args.push(value);
-                self.next_argument(callee, args, start, frames, too_deep).map(Ok)
+                self.next_argument(callee, args, [start, open], frames, too_deep).map(Ok)
             }
             Some(Frame::Unary(..) | Frame::Binary(..)) => unreachable!("taken by the loop above"),
         }
@@ -387,7 +420,7 @@ impl<'a> Parser<'a> {
         &mut self,
         mut callee: Callee,
         args: Vec<Built>,
-        start: Span,
+        [start, open]: [Span; 2],
         frames: &mut Vec<Frame>,
         too_deep: &mut bool,
     ) -> Parsed<Step> {
@@ -403,12 +436,12 @@ impl<'a> Parser<'a> {
                     *ordering = named;
                 }
                 _ => {
-                    frames.push(Frame::Call { callee, args, start });
+                    frames.push(Frame::Call { callee, args, start, open });
                     return Ok(Step::Operand);
                 }
             }
         }
-        let end = self.expect(")", "`,`, `)` or an operator")?;
+        let end = self.expect_closing(open, ")", "`,`, `)` or an operator")?;
         Ok(Step::Value(self.finish_call(callee, args, start.to(end), too_deep)?))
     }
 

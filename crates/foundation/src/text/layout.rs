@@ -5,6 +5,8 @@ use super::lex::{Kind, Lexer, Token};
 
 const WIDTH: usize = 100;
 const INDENT: usize = 4;
+/// Deeper levels are indented no further, so that the text of a deeply nested program stays linear in its size.
+const DEEPEST: usize = 64;
 
 /// The text in canonical layout. The text must be syntactically right.
 pub(super) fn layout(text: &str) -> String {
@@ -164,11 +166,9 @@ impl<'a> Layout<'a> {
             self.out.len() - self.out.rfind('\n').map_or(0, |i| i + 1)
         } else {
             self.finish_line();
-            let level = self.level + usize::from(self.broken);
-            self.out.extend(std::iter::repeat_n(' ', level * INDENT));
-            level * INDENT
+            self.indent(usize::from(self.broken))
         };
-        let continuation = (self.level + 2) * INDENT;
+        let continuation = (self.level.min(DEEPEST) + 2) * INDENT;
         let line = std::mem::take(&mut self.line);
         let mut i = 0;
         while i < line.len() {
@@ -213,6 +213,13 @@ impl<'a> Layout<'a> {
         self.line_open && self.out.ends_with(" else if")
     }
 
+    /// Indents a new line by the level and `further` levels; gives the column.
+    fn indent(&mut self, further: usize) -> usize {
+        let column = (self.level.min(DEEPEST) + further) * INDENT;
+        self.out.extend(std::iter::repeat_n(' ', column));
+        column
+    }
+
     fn finish_line(&mut self) {
         if self.line_open {
             self.out.push('\n');
@@ -237,8 +244,7 @@ impl<'a> Layout<'a> {
                 self.blank();
             }
             self.finish_line();
-            let level = self.level + usize::from(inside || self.broken);
-            self.out.extend(std::iter::repeat_n(' ', level * INDENT));
+            self.indent(usize::from(inside || self.broken));
         }
         self.out.push_str(text);
         self.out.push('\n');

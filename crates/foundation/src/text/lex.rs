@@ -46,6 +46,12 @@ impl<'a> Lexer<'a> {
         Lexer { text, at: 0, ended: false }
     }
 
+    /// Goes to the end of the text; nothing follows.
+    pub(super) fn stop(&mut self) {
+        self.at = self.text.len();
+        self.ended = true;
+    }
+
     fn bytes(&self) -> &'a [u8] {
         self.text.as_bytes()
     }

@@ -32,8 +32,7 @@ pub fn parse(text: &str) -> Result<Program, Diagnostics> {
         let problem = Problem::TextTooLong(text.len() as u64);
         return Err([Diagnostic::new(problem, Span::default())].into_iter().collect());
     }
-    let tokens = Lexer::new(text).filter(|t| t.kind != Kind::Comment).collect();
-    let mut parser = Parser::new(text, tokens);
+    let mut parser = Parser::new(text);
     let program = parser.program();
     match program {
         Ok(program) if parser.errors.is_empty() => Ok(program.with_source(parser.source)),
@@ -42,14 +41,17 @@ pub fn parse(text: &str) -> Result<Program, Diagnostics> {
 }
 
 pub(super) struct Parser<'a> {
-    pub(super) text: &'a str,
-    tokens: Vec<Token>,
-    at: usize,
+    text: &'a str,
+    lexer: Lexer<'a>,
+    /// The token that was read last, the one to read now and the one after it.
+    window: [Token; 3],
     pub(super) errors: Diagnostics,
     names: FxHashMap<&'a str, Name>,
     pub(super) source: SourceMap,
     statements: usize,
     nesting: u32,
+    /// Whether the text has ended inside a body.
+    ended_early: bool,
 }
 
 /// What the items of a program declare.
@@ -63,26 +65,26 @@ struct Items {
 
 // Tokens.
 impl<'a> Parser<'a> {
-    fn new(text: &'a str, tokens: Vec<Token>) -> Parser<'a> {
-        Parser {
+    fn new(text: &'a str) -> Parser<'a> {
+        let none = Token { kind: Kind::End, span: Span::default() };
+        let mut parser = Parser {
             text,
-            tokens,
-            at: 0,
+            lexer: Lexer::new(text),
+            window: [none; 3],
             errors: Diagnostics::default(),
             names: FxHashMap::default(),
             source: SourceMap::default(),
             statements: 0,
             nesting: 0,
-        }
+            ended_early: false,
+        };
+        parser.advance();
+        parser.advance();
+        parser
     }
 
     pub(super) fn token(&self) -> Token {
-        self.ahead(0)
-    }
-
-    fn ahead(&self, count: usize) -> Token {
-        // The last token is the end of the text, and nothing goes past it.
-        self.tokens[(self.at + count).min(self.tokens.len() - 1)]
+        self.window[1]
     }
 
     pub(super) fn text_of(&self, token: Token) -> &'a str {
@@ -98,10 +100,20 @@ impl<'a> Parser<'a> {
         self.token().kind == Kind::Sign && self.text_of(self.token()) == sign
     }
 
+    /// Passes over a token and gives it. At the end of the text it stays there.
     pub(super) fn advance(&mut self) -> Token {
-        let token = self.token();
-        self.at = (self.at + 1).min(self.tokens.len() - 1);
-        token
+        let [_, current, next] = self.window;
+        let following = self.lexer.find(|token| token.kind != Kind::Comment).unwrap_or(next);
+        self.window = [current, next, following];
+        current
+    }
+
+    /// Leaves the rest of the text unread.
+    fn stop(&mut self) {
+        let end = Token { kind: Kind::End, span: Span::new(self.text.len(), self.text.len()) };
+        self.lexer.stop();
+        self.ended_early = true;
+        self.window = [self.window[0], end, end];
     }
 
     pub(super) fn accept(&mut self, sign: &str) -> bool {
@@ -121,14 +133,14 @@ impl<'a> Parser<'a> {
     }
 
     pub(super) fn previous_span(&self) -> Span {
-        self.tokens[self.at.saturating_sub(1)].span
+        self.window[0].span
     }
 
     pub(super) fn report(&mut self, problem: Problem, span: Span) -> Reported {
         if self.errors.len() < MAX_ERRORS {
             self.errors.push(Diagnostic::new(problem, span));
             if self.errors.len() == MAX_ERRORS {
-                self.at = self.tokens.len() - 1;
+                self.stop();
             }
         }
         Reported
@@ -146,7 +158,7 @@ impl<'a> Parser<'a> {
             Kind::End => {
                 // The end itself has no text to mark: mark the last thing that stands before it.
                 let found = "the end of the text".to_owned();
-                let span = if self.at > 0 { self.previous_span() } else { token.span };
+                let span = if self.text.is_empty() { token.span } else { self.previous_span() };
                 self.report(Problem::Expected { expected, found }, span)
             }
             _ => {
@@ -158,6 +170,16 @@ impl<'a> Parser<'a> {
 
     pub(super) fn expect(&mut self, sign: &str, expected: &'static str) -> Parsed<Span> {
         if self.is_sign(sign) { Ok(self.advance().span) } else { Err(self.unexpected(expected)) }
+    }
+
+    /// The bracket that closes the one at `open`; where the statement ends first, that one is blamed.
+    pub(super) fn expect_closing(&mut self, open: Span, sign: &str, expected: &'static str) -> Parsed<Span> {
+        let ended = ["{", "}", ";"].iter().any(|sign| self.is_sign(sign)) || self.token().kind == Kind::End;
+        if ended {
+            let bracket = if sign == ")" { '(' } else { '[' };
+            return Err(self.report(Problem::Unclosed(bracket), open));
+        }
+        self.expect(sign, expected)
     }
 
     /// The name for a word, shared between its uses.
@@ -276,7 +298,7 @@ impl Parser<'_> {
         match self.word() {
             "workgroup_size" | "buffer" | "workgroup" | "local" | "fn" => true,
             // As an expression `subgroup_size` is never followed by a number.
-            "subgroup_size" => self.ahead(1).kind == Kind::Number,
+            "subgroup_size" => self.window[2].kind == Kind::Number,
             _ => false,
         }
     }
@@ -298,7 +320,7 @@ impl Parser<'_> {
                     _ => [sizes[0], sizes[1], sizes[2]].into(),
                 };
                 if items.workgroup_size.replace(size).is_some() {
-                    return Err(self.report(Problem::RepeatedItem("workgroup_size"), start));
+                    self.report(Problem::RepeatedItem("workgroup_size"), start);
                 }
                 Ok(())
             }
@@ -308,7 +330,7 @@ impl Parser<'_> {
                 self.expect(";", "`;`")?;
                 self.source.subgroup_size = start.to(self.previous_span());
                 if items.subgroup_size.replace(size).is_some() {
-                    return Err(self.report(Problem::RepeatedItem("subgroup_size"), start));
+                    self.report(Problem::RepeatedItem("subgroup_size"), start);
                 }
                 Ok(())
             }
@@ -417,7 +439,10 @@ impl Parser<'_> {
     fn close(&mut self, open: Span) {
         if !self.accept("}") {
             if self.token().kind == Kind::End {
-                self.report(Problem::Unclosed('{'), open);
+                // One missing brace leaves all bodies around it open too.
+                if !std::mem::replace(&mut self.ended_early, true) {
+                    self.report(Problem::Unclosed('{'), open);
+                }
             } else {
                 self.unexpected("`}`");
             }
@@ -427,7 +452,7 @@ impl Parser<'_> {
     /// Skips what is left of a broken statement or item: to after its `;`, or to before whatever begins next.
     fn recover(&mut self) {
         let mut depth = 0u32;
-        let start = self.at;
+        let start = self.token().span;
         loop {
             let token = self.token();
             match (token.kind, self.text_of(token)) {
@@ -448,7 +473,7 @@ impl Parser<'_> {
                     self.advance();
                     return;
                 }
-                (Kind::Word, word) if depth == 0 && self.at > start && begins_statement(word) => return,
+                (Kind::Word, word) if depth == 0 && token.span != start && begins_statement(word) => return,
                 _ => {}
             }
             self.advance();
@@ -456,19 +481,18 @@ impl Parser<'_> {
     }
 
     fn statement_into(&mut self, nodes: &mut Vec<Node>) {
-        let start = self.at;
+        let start = self.token().span;
         self.statements += 1;
         if self.statements == limits::STATEMENTS as usize + 1 {
             let span = self.token().span;
             self.report(Problem::TooManyStatements, span);
-            self.at = self.tokens.len() - 1;
-            return;
+            return self.stop();
         }
         match self.statement() {
             Ok(node) => nodes.push(node),
             Err(Reported) => {
                 self.recover();
-                if self.at == start && !self.at_body_end() {
+                if self.token().span == start && !self.at_body_end() {
                     self.advance();
                 }
             }
@@ -534,7 +558,7 @@ impl Parser<'_> {
         };
         let spans = &mut self.source.nodes[id];
         if spans.whole == Span::default() {
-            spans.whole = start.to(self.tokens[self.at.saturating_sub(1)].span);
+            spans.whole = start.to(self.window[0].span);
         }
         if spans.name == Span::default() {
             spans.name = spans.whole;

@@ -153,19 +153,23 @@ impl<'p> Checker<'p> {
     }
 
     /// The buffer with this name; an unknown one is reported.
-    pub(super) fn buffer(&mut self, name: &'p Name, place: Place) -> Option<&'p BufferDecl> {
+    pub(super) fn buffer(
+        &mut self,
+        name: &'p Name,
+        place: impl FnOnce(&Self) -> Place,
+    ) -> Option<&'p BufferDecl> {
         if let Some(Binding::Buffer(i)) = self.lookup(name) {
             return Some(&self.program.buffers()[i]);
         }
         let (is, nearest) = self.suggestion(name, |b| matches!(b, Binding::Buffer(_)));
+        let place = place(self);
         self.report(Problem::UnknownBuffer { name: name.clone(), nearest, is }, place);
         None
     }
 
     fn buf_len(&mut self, buffer: &'p Name) -> Value {
         self.impure("`len`");
-        let place = self.expr_place(self.expr);
-        self.buffer(buffer, place);
+        self.buffer(buffer, |checker| checker.expr_place(checker.expr));
         self.leaf(Value::new(Type::U32, Uniform::GRID))
     }
 
@@ -173,8 +177,7 @@ impl<'p> Checker<'p> {
         let index = self.expect_operand("index", index, Type::U32, Role::Index);
         self.impure("memory");
         self.expr += 1;
-        let place = self.last_place();
-        let Some(decl) = self.buffer(buffer, place) else { return Value::unknown() };
+        let Some(decl) = self.buffer(buffer, Self::last_place) else { return Value::unknown() };
         if !decl.access().allows_load() {
             let place = self.last_place();
             self.report(Problem::NotLoadable(buffer.clone()), place);
@@ -278,19 +281,20 @@ impl<'p> Checker<'p> {
         self.impure("memory");
         self.expr += 1;
         self.effect = Some("an atomic");
-        let place = self.last_place();
         if expected.is_some() != op.takes_expected() || value.is_some() != op.takes_value() {
-            self.report(Problem::AtomicOperands(*op), place.clone());
+            let place = self.last_place();
+            self.report(Problem::AtomicOperands(*op), place);
         }
         if !ordering.is_legal_for(*op) {
-            self.report(Problem::AtomicOrdering { op: *op, ordering: *ordering }, place.clone());
+            let place = self.last_place();
+            self.report(Problem::AtomicOrdering { op: *op, ordering: *ordering }, place);
         }
-        let Some(decl) = self.buffer(buffer, place.clone()) else { return Value::unknown() };
+        let Some(decl) = self.buffer(buffer, Self::last_place) else { return Value::unknown() };
         if !decl.access().allows_atomics() {
-            let access = decl.access();
+            let (access, place) = (decl.access(), self.last_place());
             self.report(Problem::NotAtomicAccess { buffer: buffer.clone(), access }, place);
         } else if !decl.element().is_atomic() {
-            let element = decl.element();
+            let (element, place) = (decl.element(), self.last_place());
             self.report(Problem::NotAtomicElement { buffer: buffer.clone(), element }, place);
         }
         let ty = decl.element().value_type();
@@ -322,7 +326,7 @@ impl<'p> Checker<'p> {
         let control = self.control();
         self.graph.demand(control, at_most, Problem::DivergentUniformLoad(scope), place.clone());
         self.graph.demand(index.uniform, at_most, Problem::DivergentUniformIndex(scope), index_place);
-        let Some(decl) = self.buffer(buffer, place.clone()) else { return Value::unknown() };
+        let Some(decl) = self.buffer(buffer, Self::last_place) else { return Value::unknown() };
         let access = decl.access();
         let private = access == BufferAccess::Local || !access.allows_load();
         if private || scope == Scope::Grid && access == BufferAccess::Workgroup {
@@ -381,8 +385,8 @@ impl<'p> Checker<'p> {
             given.push((value, self.expr - 1));
         }
         self.expr += 1;
-        let place = self.last_place();
         let Some(Binding::Function(i)) = self.lookup(name) else {
+            let place = self.last_place();
             let (is, nearest) = self.suggestion(name, |b| matches!(b, Binding::Function(_)));
             self.report(Problem::UnknownFunction { name: name.clone(), nearest, is }, place);
             return Value::unknown();
@@ -390,6 +394,7 @@ impl<'p> Checker<'p> {
         let function = &self.program.functions()[i];
         let (expected, found) = (function.params.len(), args.len());
         if expected != found {
+            let place = self.last_place();
             self.report(Problem::CallArguments { function: name.clone(), expected, found }, place);
         }
         for ((value, number), (param, ty)) in given.into_iter().zip(&function.params) {

@@ -1,20 +1,18 @@
 //! The functions of a program: pure, typed, not recursive, and not exploding when they are expanded.
 
 use super::uniformity::Uniform;
-use super::{Binding, Checker, Kind, Value, limits};
+use super::{Binding, Checker, Origin, Value, limits};
 use crate::diagnostic::{Problem, Role};
 use crate::validate::path::Step;
 use crate::{Event, Expr, Function, Program, Walk};
 use rustc_hash::FxHashMap;
+use std::collections::hash_map::Entry;
 
 impl<'p> Checker<'p> {
     pub(super) fn functions(&mut self) {
         let program = self.program;
         for (i, function) in program.functions().iter().enumerate() {
-            self.path.push(Step::Function(i));
-            let place = self.place(program.source().map(|s| s.functions[i].name));
-            self.open(&function.name, Binding::Function(i), place);
-            self.path.pop();
+            self.open(&function.name, Binding::Function(i));
         }
         for (i, function) in program.functions().iter().enumerate() {
             self.path.push(Step::Function(i));
@@ -27,20 +25,19 @@ impl<'p> Checker<'p> {
     }
 
     fn function(&mut self, number: usize, function: &'p Function) {
-        let spans = self.program.source().map(|s| &s.functions[number]);
         for (i, (name, ty)) in function.params.iter().enumerate() {
-            let place = self.place(spans.map(|s| s.params[i]));
             let value = Value { ty: Some(*ty), uniform: Uniform::GRID };
-            self.open_variable(name, Kind::Param, value, 0, place);
+            self.open_variable(name, Origin::Param(number, i), value);
         }
         for (i, (name, value)) in function.lets.iter().enumerate() {
             self.path.push(Step::Let(i));
+            self.effect = None;
             let value = self.expr(value);
-            let place = self.place(spans.map(|s| s.lets[i]));
-            self.open_variable(name, Kind::Let, value, 0, place);
+            self.open_variable(name, Origin::FunctionLet(number, i), value);
             self.path.pop();
         }
         self.path.push(Step::Field("result"));
+        self.effect = None;
         let result = self.expr(&function.result);
         let role = Role::Result(function.name.clone());
         self.expect_type(result, function.result_type, role);
@@ -51,10 +48,12 @@ impl<'p> Checker<'p> {
     fn expansion(&mut self) {
         let program = self.program;
         let calls = Calls::of(program);
-        for i in calls.recursive() {
+        for cycle in calls.cycles() {
+            let i = cycle[0];
             self.path.push(Step::Function(i));
             let place = self.place(program.source().map(|s| s.functions[i].name));
-            self.report(Problem::Recursion(program.functions()[i].name.clone()), place);
+            let names: Vec<_> = cycle.iter().map(|i| program.functions()[*i].name.clone()).collect();
+            self.report(Problem::Recursion(names), place);
             self.path.pop();
         }
         if calls.expanded(program) > limits::EXPRESSIONS {
@@ -118,28 +117,45 @@ impl<'p> Calls<'p> {
         }
     }
 
-    /// The functions that can reach themselves.
-    fn recursive(&self) -> Vec<usize> {
+    /// Cycles of calls: each recursive function stands in one of them, the smallest number first.
+    fn cycles(&self) -> Vec<Vec<usize>> {
         let mut stuck = vec![true; self.callees.len()];
         self.order.iter().for_each(|i| stuck[*i] = false);
-        // Among the stuck ones are also callers of recursive functions: they do not reach themselves.
-        let reaches_itself = |start: usize| {
-            let mut seen = vec![false; self.callees.len()];
-            let mut pending = vec![start];
-            while let Some(i) = pending.pop() {
-                for callee in self.callees[i].iter().filter(|c| stuck[**c]) {
-                    if *callee == start {
-                        return true;
-                    }
-                    if !std::mem::replace(&mut seen[*callee], true) {
-                        pending.push(*callee);
-                    }
+        let mut cycles = Vec::new();
+        // Following calls is linear for each start; a hundred recursive cycles make the point as well as more.
+        for start in 0..self.callees.len() {
+            if stuck[start] && cycles.len() < 100 {
+                // Among the stuck ones are also callers of recursive functions: they reach no cycle of their own.
+                if let Some(cycle) = self.way_back(start, &stuck) {
+                    cycle.iter().for_each(|i| stuck[*i] = false);
+                    cycles.push(cycle);
                 }
             }
-            false
-        };
-        // Reachability from each is quadratic; a thousand recursive functions make the point as well as more.
-        (0..self.callees.len()).filter(|i| stuck[*i]).take(1000).filter(|i| reaches_itself(*i)).collect()
+        }
+        cycles
+    }
+
+    /// The shortest chain of calls from a function to itself.
+    fn way_back(&self, start: usize, stuck: &[bool]) -> Option<Vec<usize>> {
+        let mut reached_from = FxHashMap::default();
+        let mut pending = std::collections::VecDeque::from([start]);
+        while let Some(i) = pending.pop_front() {
+            for &callee in self.callees[i].iter().filter(|c| stuck[**c]) {
+                if callee == start {
+                    let mut cycle = vec![i];
+                    while let Some(before) = reached_from.get(cycle.last()?) {
+                        cycle.push(*before);
+                    }
+                    cycle.reverse();
+                    return Some(cycle);
+                }
+                if let Entry::Vacant(entry) = reached_from.entry(callee) {
+                    entry.insert(i);
+                    pending.push_back(callee);
+                }
+            }
+        }
+        None
     }
 
     fn expanded(&self, program: &Program) -> u64 {

@@ -18,8 +18,8 @@ pub const WORKGROUP: u64 = 65_536;
 pub(super) fn check(program: &Program) -> Diagnostics {
     let mut limits = Limits { program, found: Diagnostics::default(), expressions: 0 };
     for (i, function) in program.functions().iter().enumerate() {
-        let span = program.source().map(|s| s.functions[i].name);
-        let place = Place { span, path: format!("functions[{i}]") };
+        let place =
+            || Place { span: program.source().map(|s| s.functions[i].name), path: format!("functions[{i}]") };
         for expr in function.exprs() {
             limits.expr(expr, &place);
         }
@@ -35,8 +35,8 @@ struct Limits<'p> {
 }
 
 impl Limits<'_> {
-    fn report(&mut self, problem: Problem, place: &Place) {
-        self.found.push(Diagnostic::new(problem, place.clone()));
+    fn report(&mut self, problem: Problem, place: &dyn Fn() -> Place) {
+        self.found.push(Diagnostic::new(problem, place()));
     }
 
     fn body(&mut self) {
@@ -46,10 +46,12 @@ impl Limits<'_> {
             match event {
                 Event::Node(node) => {
                     statements += 1;
-                    let span = self.program.source().map(|s| s.nodes[statements as usize - 1].whole);
-                    let path = if nesting == 0 { top } else { top.saturating_sub(1) };
                     top += usize::from(nesting == 0);
-                    let place = Place { span, path: format!("entry[{path}]") };
+                    let program = self.program;
+                    let place = || Place {
+                        span: program.source().map(|s| s.nodes[statements as usize - 1].whole),
+                        path: format!("entry[{}]", top - 1),
+                    };
                     if statements > STATEMENTS {
                         return self.report(Problem::TooManyStatements, &place);
                     }
@@ -74,7 +76,7 @@ impl Limits<'_> {
         }
     }
 
-    fn expr(&mut self, root: &Expr, place: &Place) {
+    fn expr(&mut self, root: &Expr, place: &dyn Fn() -> Place) {
         if self.expressions > EXPRESSIONS {
             return;
         }

@@ -68,6 +68,8 @@ fn run(program: &Program, warnings: bool) -> Diagnostics {
             found.push(warning);
         }
     }
+    // Doubts about a program that is wrong would only hide what is wrong.
+    let warnings = warnings && !found.has_errors();
     let keep = |d: &Diagnostic| warnings || d.severity() == Severity::Error;
     found.iter().filter(|d| keep(d)).cloned().collect::<Diagnostics>().sorted()
 }
@@ -90,22 +92,22 @@ impl Binding {
     }
 }
 
-/// What a variable was opened by.
+/// What a variable was opened by. Statements are known by their number.
 #[derive(Clone, Copy, PartialEq)]
-enum Kind {
-    Let,
-    Loop,
-    Param,
+enum Origin {
+    Let(usize),
+    Loop(usize),
+    /// The parameter of a function.
+    Param(usize, usize),
+    /// The `let` of a function.
+    FunctionLet(usize, usize),
 }
 
 struct Variable {
     name: Name,
     /// `None` after an error in its value, so that one mistake is reported once.
     ty: Option<Type>,
-    kind: Kind,
-    /// The number of the `let`, for [`Assignments`].
-    node: usize,
-    place: Place,
+    origin: Origin,
     /// Which value it holds at this point of the walk.
     uniform: Uniform,
 }
@@ -121,7 +123,7 @@ struct Checker<'p> {
     program: &'p Program,
     found: Diagnostics,
     path: Path,
-    names: FxHashMap<&'p Name, Vec<(Binding, Place)>>,
+    names: FxHashMap<&'p Name, Vec<Binding>>,
     opened: Vec<&'p Name>,
     variables: Vec<Variable>,
     /// How many of the variables belong to functions; those of the entry body follow.
@@ -132,6 +134,8 @@ struct Checker<'p> {
     /// How many statements and expressions the walk has met: their numbers in the source map.
     node: usize,
     expr: usize,
+    /// The number of the first statement that some invocations may not reach because they have ended.
+    first_end: usize,
     /// The function being checked; `None` in the entry body.
     function: Option<usize>,
     /// What has happened in this statement that a uniform load must not follow.
@@ -153,6 +157,7 @@ impl<'p> Checker<'p> {
             flows: Flows::default(),
             node: 0,
             expr: 0,
+            first_end: Checker::first_end(program.entry()),
             function: None,
             effect: None,
         }
@@ -200,42 +205,54 @@ impl<'p> Checker<'p> {
         Place { span, path: path::of_statement(self.program.entry(), at.node()) }
     }
 
-    /// Opens a name. A name that is visible already is reported and stays what it was.
-    fn open(&mut self, name: &'p Name, binding: Binding, place: Place) {
-        if !is_identifier(name) {
-            self.report(Problem::NotAName(name.clone()), place.clone());
+    /// Where something was declared.
+    fn declared_at(&self, binding: Binding) -> Place {
+        let source = self.program.source();
+        let (span, path) = match binding {
+            Binding::Buffer(i) => (source.map(|s| s.buffers[i].name), format!("buffers[{i}]")),
+            Binding::Function(i) => (source.map(|s| s.functions[i].name), format!("functions[{i}]")),
+            Binding::Variable(i) => match self.variables[i].origin {
+                Origin::Let(node) | Origin::Loop(node) => {
+                    return self.place_at(uniformity::At::Name { node: node as u32 });
+                }
+                Origin::Param(f, i) => {
+                    (source.map(|s| s.functions[f].params[i]), format!("functions[{f}].params[{i}]"))
+                }
+                Origin::FunctionLet(f, i) => {
+                    (source.map(|s| s.functions[f].lets[i]), format!("functions[{f}].lets[{i}]"))
+                }
+            },
+        };
+        Place { span, path }
+    }
+
+    /// Opens a name. A name that is visible already is reported.
+    fn open(&mut self, name: &'p Name, binding: Binding) {
+        let problem = if !is_identifier(name) {
+            Some(Problem::NotAName(name.clone()))
         } else if is_reserved(name) {
-            self.report(Problem::ReservedName(name.clone()), place.clone());
+            Some(Problem::ReservedName(name.clone()))
+        } else {
+            None
+        };
+        if let Some(problem) = problem {
+            let place = self.declared_at(binding);
+            self.report(problem, place);
         }
-        let earlier = self.names.get(name).and_then(|b| b.last()).map(|(_, place)| place.clone());
-        if let Some(earlier) = earlier {
-            let note = Note { place: earlier, cause: Cause::Declared(name.clone()) };
-            let problem = Problem::Shadowed(name.clone());
-            self.found.push(Diagnostic { problem, place: place.clone(), notes: vec![note] });
+        if let Some(earlier) = self.lookup(name) {
+            let note = Note { place: self.declared_at(earlier), cause: Cause::Declared(name.clone()) };
+            let (problem, place) = (Problem::Shadowed(name.clone()), self.declared_at(binding));
+            self.found.push(Diagnostic { problem, place, notes: vec![note] });
         }
-        self.names.entry(name).or_default().push((binding, place));
+        self.names.entry(name).or_default().push(binding);
         self.opened.push(name);
     }
 
-    fn open_variable(
-        &mut self,
-        name: &'p Name,
-        kind: Kind,
-        value: Value,
-        node: usize,
-        place: Place,
-    ) -> usize {
+    fn open_variable(&mut self, name: &'p Name, origin: Origin, value: Value) {
         let id = self.variables.len();
-        self.variables.push(Variable {
-            name: name.clone(),
-            ty: value.ty,
-            kind,
-            node,
-            place: place.clone(),
-            uniform: value.uniform,
-        });
-        self.open(name, Binding::Variable(id), place);
-        id
+        let Value { ty, uniform } = value;
+        self.variables.push(Variable { name: name.clone(), ty, origin, uniform });
+        self.open(name, Binding::Variable(id));
     }
 
     /// Runs `body` in a scope of its own.
@@ -251,17 +268,18 @@ impl<'p> Checker<'p> {
     }
 
     fn lookup(&self, name: &Name) -> Option<Binding> {
-        self.names.get(name).and_then(|b| b.last()).map(|(binding, _)| *binding)
+        self.names.get(name).and_then(|bindings| bindings.last()).copied()
     }
 
     /// What else the name could have meant: what it is, and the nearest visible name of the right sort.
     fn suggestion(&self, name: &Name, wanted: fn(Binding) -> bool) -> (Option<&'static str>, Option<Name>) {
         // A long program with a mistake in every line must not compare each with every name.
         let few = self.names.len() <= 1000;
-        let visible = self.names.iter().filter(|_| few).filter_map(|(name, bindings)| {
-            let (binding, _) = bindings.last()?;
-            wanted(*binding).then_some(name.as_str())
-        });
+        let visible = self
+            .names
+            .iter()
+            .filter(|_| few)
+            .filter_map(|(name, bindings)| wanted(*bindings.last()?).then_some(name.as_str()));
         let mut visible: Vec<_> = visible.collect();
         visible.sort_unstable();
         (self.lookup(name).map(Binding::describe), nearest(name, visible).map(Name::from))
@@ -294,13 +312,12 @@ impl<'p> Checker<'p> {
         }
         for (i, buffer) in program.buffers().iter().enumerate() {
             self.path.push(Step::Buffer(i));
-            let place = self.place(source.map(|s| s.buffers[i].name));
             if buffer.count().is_none() && !buffer.access().allows_open_count() {
                 let (name, access) = (buffer.name().clone(), buffer.access());
                 let whole = self.place(source.map(|s| s.buffers[i].whole));
                 self.report(Problem::CountNeeded { name, access }, whole);
             }
-            self.open(buffer.name(), Binding::Buffer(i), place);
+            self.open(buffer.name(), Binding::Buffer(i));
             self.path.pop();
         }
     }

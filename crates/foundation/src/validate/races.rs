@@ -1,4 +1,5 @@
-//! Races that can be proved by looking at straight code: warnings, never errors.
+//! Races between two accesses that can be proved by looking at straight code: warnings, never errors. (Stores
+//! of a whole workgroup to one element are found by [uniformity](super::uniformity).)
 //!
 //! Only certain races are reported. Two accesses count where both are made by all invocations of a workgroup
 //! (uniform control, nobody has returned), with no barrier between, in one body or in the expressions of its
@@ -6,7 +7,9 @@
 
 use crate::diagnostic::{Cause, Diagnostic, Note, Place, Problem};
 use crate::ops::Axis;
+use crate::validate::Assignments;
 use crate::{BinOp, BufferAccess, Expr, Literal, Name, Node, Program};
+use rustc_hash::FxHashMap;
 
 /// The provable races of a valid program, in source order.
 pub(super) fn find(program: &Program) -> Vec<Diagnostic> {
@@ -15,7 +18,16 @@ pub(super) fn find(program: &Program) -> Vec<Diagnostic> {
         return Vec::new();
     }
     let one_axis = size.size()[1] == 1 && size.size()[2] == 1;
-    let mut finder = Finder { program, one_axis, window: Vec::new(), found: Vec::new(), node: 0, expr: 0 };
+    let mut finder = Finder {
+        program,
+        one_axis,
+        window: Vec::new(),
+        found: Vec::new(),
+        names: FxHashMap::default(),
+        assignments: Assignments::of(program.entry()),
+        node: 0,
+        expr: 0,
+    };
     finder.expr += program.functions().iter().flat_map(|f| f.exprs()).map(count).sum::<usize>();
     finder.entry();
     finder.found
@@ -63,6 +75,9 @@ struct Finder<'p> {
     /// The accesses since the last barrier that every invocation makes.
     window: Vec<Access<'p>>,
     found: Vec<Diagnostic>,
+    /// What the variables that are never assigned hold.
+    names: FxHashMap<&'p Name, Index>,
+    assignments: Assignments,
     node: usize,
     expr: usize,
 }
@@ -92,6 +107,11 @@ impl<'p> Finder<'p> {
             let number = self.node;
             self.node += 1;
             node.for_each_expr(&mut |expr| self.expression(expr, &path));
+            if let Node::Let { name, value } = node
+                && !self.assignments.is_assigned(number)
+            {
+                self.names.insert(name, self.classify(value));
+            }
             if let Node::Store { buffer, index, .. } = node {
                 let span = self.program.source().map(|s| s.nodes[number].name);
                 let place = Place { span, path };
@@ -136,10 +156,6 @@ impl<'p> Finder<'p> {
         if matches!((index, decl.count()), (Index::Constant(i), Some(count)) if i >= count) {
             return;
         }
-        if sort == Sort::Store && matches!(index, Index::Constant(_)) {
-            let problem = Problem::StoreRace(buffer.clone());
-            self.found.push(Diagnostic { problem, place: place.clone(), notes: Vec::new() });
-        }
         let access = Access { buffer, index, sort, place };
         let earlier = self.window.iter().find_map(|other| Some((other, conflict(other, &access)?)));
         if let Some((other, problem)) = earlier {
@@ -155,6 +171,7 @@ impl<'p> Finder<'p> {
     fn classify(&self, expr: &Expr) -> Index {
         match expr {
             Expr::Literal(Literal::U32(value)) => Index::Constant(*value),
+            Expr::Var(name) => self.names.get(name).copied().unwrap_or(Index::Other),
             // Another axis of the workgroup would give several invocations the same x.
             Expr::LocalId { axis: Axis::X } if self.one_axis => Index::Own(Id::Local, 0),
             Expr::InvocationId { axis: Axis::X } if self.one_axis => Index::Own(Id::Global, 0),

@@ -1,11 +1,11 @@
 //! Statements: scopes, assignments, and the control flow that uniformity follows.
 
 use super::uniformity::{At, Branch, Level, OpenLoop, Uniform, assigned};
-use super::{Binding, Checker, Kind, Value};
-use crate::diagnostic::{Cause, Problem, Role};
+use super::{Binding, Checker, Origin, Value, Variable};
+use crate::diagnostic::{Cause, Diagnostic, Note, Problem, Role};
 use crate::ops::{MemoryOrdering, Scope};
 use crate::validate::path::Step;
-use crate::{Body, Expr, Name, Node, Type};
+use crate::{Body, BufferAccess, Event, Expr, Name, Node, Type, Walk};
 
 impl<'p> Checker<'p> {
     pub(super) fn entry(&mut self) {
@@ -13,14 +13,37 @@ impl<'p> Checker<'p> {
         self.unused_mut();
     }
 
+    /// The first statement that some invocations may not reach because they have ended: what follows the first
+    /// `return` or `trap`, from the outermost loop around it on.
+    pub(super) fn first_end(body: &Body) -> usize {
+        let (mut met, mut loops, mut outermost) = (0, 0, 0);
+        for event in Walk::new(body) {
+            match event {
+                Event::Node(node) => {
+                    if loops == 0 {
+                        outermost = met;
+                    }
+                    match node {
+                        Node::Loop { .. } => loops += 1,
+                        Node::Return | Node::Trap { .. } => return outermost,
+                        _ => {}
+                    }
+                    met += 1;
+                }
+                Event::End(Node::Loop { .. }) => loops -= 1,
+                _ => {}
+            }
+        }
+        usize::MAX
+    }
+
     fn unused_mut(&mut self) {
         let Some(source) = self.program.source() else { return };
         for i in self.function_variables..self.variables.len() {
-            let variable = &self.variables[i];
-            let is_let = variable.kind == Kind::Let;
-            if is_let && source.nodes[variable.node].mutable && !self.assignments.is_assigned(variable.node) {
-                let (name, place) = (variable.name.clone(), variable.place.clone());
-                self.report(Problem::UnusedMut(name), place);
+            let Origin::Let(node) = self.variables[i].origin else { continue };
+            if source.nodes[node].mutable && !self.assignments.is_assigned(node) {
+                let place = self.declared_at(Binding::Variable(i));
+                self.report(Problem::UnusedMut(self.variables[i].name.clone()), place);
             }
         }
     }
@@ -69,10 +92,9 @@ impl<'p> Checker<'p> {
 
     fn let_statement(&mut self, number: usize, name: &'p Name, value: &'p Expr) {
         let value = self.typed_expr("value", value, None);
-        let place = self.name_place(number);
         let at = At::Name { node: number as u32 };
         let uniform = self.graph.because(value.uniform, at, assigned(name));
-        self.open_variable(name, Kind::Let, Value { uniform, ..value }, number, place);
+        self.open_variable(name, Origin::Let(number), Value { uniform, ..value });
     }
 
     fn assign(&mut self, number: usize, name: &'p Name, value: &'p Expr) {
@@ -82,23 +104,23 @@ impl<'p> Checker<'p> {
         };
         let role = target.and_then(|id| self.variables[id].ty).map(|ty| (ty, Role::Assigned(name.clone())));
         let value = self.typed_expr("value", value, role);
-        let place = self.name_place(number);
         let Some(id) = target else {
             let (is, nearest) = self.suggestion(name, |b| matches!(b, Binding::Variable(_)));
+            let place = self.name_place(number);
             return self.report(Problem::UnknownVariable { name: name.clone(), nearest, is }, place);
         };
-        let (kind, declared) = (self.variables[id].kind, self.variables[id].node);
-        if kind == Kind::Loop {
-            return self.report(Problem::AssignedLoopVariable(name.clone()), place);
-        }
-        let immutable = self.program.source().is_some_and(|s| !s.nodes[declared].mutable);
-        if immutable {
-            let note = crate::diagnostic::Note {
-                place: self.variables[id].place.clone(),
-                cause: Cause::Declared(name.clone()),
-            };
-            let problem = Problem::AssignedImmutable(name.clone());
-            self.found.push(crate::Diagnostic { problem, place, notes: vec![note] });
+        match self.variables[id].origin {
+            Origin::Let(node) if self.program.source().is_some_and(|s| !s.nodes[node].mutable) => {
+                let declared = self.declared_at(Binding::Variable(id));
+                let note = Note { place: declared, cause: Cause::Declared(name.clone()) };
+                let (problem, place) = (Problem::AssignedImmutable(name.clone()), self.name_place(number));
+                self.found.push(Diagnostic { problem, place, notes: vec![note] });
+            }
+            Origin::Let(_) => {}
+            _ => {
+                let place = self.name_place(number);
+                return self.report(Problem::AssignedLoopVariable(name.clone()), place);
+            }
         }
         let at = At::Name { node: number as u32 };
         let value = self.graph.because(value.uniform, at, assigned(name));
@@ -115,12 +137,19 @@ impl<'p> Checker<'p> {
     }
 
     fn store(&mut self, number: usize, buffer: &'p Name, index: &'p Expr, value: &'p Expr) {
-        self.typed_expr("index", index, Some((Type::U32, Role::Index)));
-        let place = self.name_place(number);
-        let decl = self.buffer(buffer, place.clone());
+        let index = self.typed_expr("index", index, Some((Type::U32, Role::Index)));
+        let decl = self.buffer(buffer, |checker| checker.name_place(number));
+        let shared = decl.is_some_and(|decl| decl.access() != BufferAccess::Local);
+        if shared && number < self.first_end && self.program.workgroup_size().invocations() > 1 {
+            let control = self.control();
+            let problem = Problem::StoreRace(buffer.clone());
+            let place = self.name_place(number);
+            self.graph.shared_store([control, index.uniform], problem, place);
+        }
         let ty = decl.map(|decl| (decl.element().value_type(), Role::Stored(buffer.clone())));
         self.typed_expr("value", value, ty);
         if let Some(access) = decl.map(|decl| decl.access()).filter(|access| !access.allows_store()) {
+            let place = self.name_place(number);
             self.report(Problem::NotStorable { buffer: buffer.clone(), access }, place);
         }
     }
@@ -285,9 +314,8 @@ impl<'p> Checker<'p> {
         let before = std::mem::replace(&mut self.flows.control, control);
         self.flows.loops.push(OpenLoop { control, rest: Uniform::GRID, carried });
         let value = Value { ty: Some(Type::U32), uniform: bounds };
-        let place = self.name_place(number);
         self.scope(|checker| {
-            checker.open_variable(var, Kind::Loop, value, number, place);
+            checker.open_variable(var, Origin::Loop(number), value);
             checker.body("body", body);
         });
         if !self.flows.dead {
@@ -308,7 +336,11 @@ impl<'p> Checker<'p> {
         let lets = self.assignments.in_loop(number);
         // Variables open in the order of their statements, so a number can be searched.
         let first = self.function_variables;
-        let position = |node| self.variables[first..].binary_search_by_key(node, |v| v.node).ok();
+        let number = |variable: &Variable| match variable.origin {
+            Origin::Let(node) | Origin::Loop(node) => node,
+            Origin::Param(..) | Origin::FunctionLet(..) => 0,
+        };
+        let position = |node| self.variables[first..].binary_search_by_key(node, number).ok();
         lets.iter().filter_map(position).map(|i| i + first).collect()
     }
 }

@@ -50,6 +50,13 @@ struct Demand {
     place: Place,
 }
 
+/// A store that is a race if neither its control nor its index differs between the invocations of a workgroup.
+struct Shared {
+    nodes: [Uniform; 2],
+    problem: Problem,
+    place: Place,
+}
+
 /// A cause at a place, for a note.
 pub(super) type Reason = (At, Cause);
 
@@ -62,6 +69,7 @@ pub(super) struct Graph {
     /// From the more uniform side to the node that cannot be more uniform than it.
     edges: Vec<(Uniform, Uniform)>,
     demands: Vec<Demand>,
+    shared: Vec<Shared>,
 }
 
 impl Graph {
@@ -121,14 +129,23 @@ impl Graph {
         }
     }
 
+    /// Remembers a store by all invocations that come here, to warn if they all store to one element.
+    pub(super) fn shared_store(&mut self, nodes: [Uniform; 2], problem: Problem, place: Place) {
+        self.shared.push(Shared { nodes, problem, place });
+    }
+
     /// The demands that do not hold, each with the way by which the node came to differ, source last.
     pub(super) fn solve(&mut self) -> Vec<(Problem, Place, Vec<Reason>)> {
         let demands = std::mem::take(&mut self.demands);
-        if demands.is_empty() {
+        let shared = std::mem::take(&mut self.shared);
+        if demands.is_empty() && shared.is_empty() {
             return Vec::new();
         }
         let solution = self.levels();
-        let broken = demands.into_iter().filter(|d| solution.levels[d.node.0 as usize] > d.at_most);
+        let level = |node: Uniform| solution.levels[node.0 as usize];
+        let races = shared.into_iter().filter(|s| s.nodes.iter().all(|n| level(*n) <= Level::Workgroup));
+        let races = races.map(|store| (store.problem, store.place, Vec::new()));
+        let broken = demands.into_iter().filter(|d| level(d.node) > d.at_most);
         broken
             .map(|demand| {
                 let mut reasons = Vec::new();
@@ -139,6 +156,7 @@ impl Graph {
                 }
                 (demand.problem, demand.place, summarize(reasons))
             })
+            .chain(races)
             .collect()
     }
 

@@ -1,0 +1,74 @@
+//! `vyre check`: every diagnostic of the files.
+
+use crate::args::CheckArgs;
+use crate::failure::{Failure, diagnostic_json, read_text, style};
+use serde_json::{Value, json};
+use std::path::Path;
+use std::process::ExitCode;
+use vyre_foundation::diagnostic::Severity;
+use vyre_foundation::{Diagnostics, Program};
+
+/// Everything that is wrong or doubtful in a text.
+fn diagnose(text: &str) -> Diagnostics {
+    match Program::parse(text) {
+        Ok(program) => program.check(),
+        Err(found) => found,
+    }
+}
+
+#[expect(clippy::print_stdout, clippy::print_stderr, reason = "the command line prints")]
+pub(crate) fn command(args: &CheckArgs) -> ExitCode {
+    let (mut errors, mut warnings) = (0, 0);
+    let mut files = Vec::new();
+    for path in &args.files {
+        let text = match read_text(path) {
+            Ok(text) => text,
+            Err(failure) => {
+                errors += 1;
+                if args.json {
+                    files.push(unreadable(path, &failure));
+                } else {
+                    failure.print(false);
+                }
+                continue;
+            }
+        };
+        let found = diagnose(&text);
+        errors += found.iter().filter(|d| d.severity() == Severity::Error).count();
+        warnings += found.iter().filter(|d| d.severity() == Severity::Warning).count();
+        if args.json {
+            files.push(file_json(path, &text, &found));
+        } else {
+            eprint!("{}", found.render(&path.display().to_string(), &text, style()));
+        }
+    }
+    if args.json {
+        println!("{}", json!({ "errors": errors, "warnings": warnings, "files": files }));
+    } else {
+        let plural = |n: usize, what: &str| format!("{n} {what}{}", if n == 1 { "" } else { "s" });
+        let checked = plural(args.files.len(), "file");
+        eprintln!("{checked} checked: {}, {}", plural(errors, "error"), plural(warnings, "warning"));
+    }
+    ExitCode::from(u8::from(errors > 0))
+}
+
+fn unreadable(path: &Path, failure: &Failure) -> Value {
+    let error = json!({ "code": failure.code(), "message": failure.to_string(), "severity": "error" });
+    json!({ "file": path.display().to_string(), "diagnostics": [error] })
+}
+
+fn file_json(path: &Path, text: &str, found: &Diagnostics) -> Value {
+    let diagnostics: Vec<Value> = found
+        .iter()
+        .map(|diagnostic| {
+            let mut value = json!(diagnostic_json(diagnostic, text));
+            value["severity"] = match diagnostic.severity() {
+                Severity::Error => "error".into(),
+                Severity::Warning => "warning".into(),
+            };
+            value["path"] = diagnostic.place.path.as_str().into();
+            value
+        })
+        .collect();
+    json!({ "file": path.display().to_string(), "diagnostics": diagnostics })
+}

@@ -1,0 +1,247 @@
+//! What went wrong: a code, a message, help, a place, and the exit code that goes with it.
+
+use crate::values::ValueError;
+use serde::Serialize;
+use std::io::IsTerminal;
+use std::path::{Path, PathBuf};
+use thiserror::Error;
+use vyre_foundation::diagnostic::{Diagnostic, Severity, Style};
+use vyre_foundation::{Diagnostics, InputError, Name, Span};
+
+/// Why a command failed.
+#[derive(Debug, Error)]
+pub enum Failure {
+    /// A file cannot be read.
+    #[error("cannot read {}: {error}. help: check the path and its permissions", .path.display())]
+    Unreadable {
+        /// The file.
+        path: PathBuf,
+        /// What the system says.
+        error: std::io::Error,
+    },
+    /// A file cannot be written.
+    #[error("cannot write {}: {error}. help: check the path and its permissions", .path.display())]
+    Unwritable {
+        /// The file.
+        path: PathBuf,
+        /// What the system says.
+        error: std::io::Error,
+    },
+    /// The program is wrong.
+    #[error("{} error{} in {}. help: see the list", .found.len(), if .found.len() == 1 { "" } else { "s" }, .path.display())]
+    Program {
+        /// The file.
+        path: PathBuf,
+        /// Its text.
+        text: String,
+        /// What is wrong.
+        found: Diagnostics,
+    },
+    /// An input was not given.
+    #[error(
+        "the input `{name}` is missing. help: give it, for example `--in {name}=[1,2,3]` or `--in {name}=iota:16`"
+    )]
+    MissingInput {
+        /// The buffer.
+        name: Name,
+    },
+    /// A buffer that the caller does not fill was given.
+    #[error("`{name}` is `{access}`: the caller gives no contents. help: leave `--in {name}` out")]
+    NotAnInput {
+        /// The buffer.
+        name: Name,
+        /// Its access.
+        access: &'static str,
+    },
+    /// A buffer that is not returned was asked for.
+    #[error("`{name}` is `{access}`: it is not returned. help: leave `--out {name}` out")]
+    NotAnOutput {
+        /// The buffer.
+        name: Name,
+        /// Its access.
+        access: &'static str,
+    },
+    /// A buffer was given twice.
+    #[error("`{option} {name}` is given twice. help: keep one of them")]
+    GivenTwice {
+        /// The option.
+        option: &'static str,
+        /// The buffer.
+        name: Name,
+    },
+    /// A value does not fit its buffer.
+    #[error("--in {name}: {error}")]
+    Value {
+        /// The buffer.
+        name: Name,
+        /// Why.
+        error: ValueError,
+    },
+    /// A backend that this build or machine does not have.
+    #[error("the backend `{0}` is not available in this build. help: use `--backend reference`")]
+    NoBackend(&'static str),
+    /// Something that the backend cannot do.
+    #[error("the backend `{backend}` does not have {feature}. help: {help}")]
+    Unsupported {
+        /// The backend.
+        backend: &'static str,
+        /// What it lacks.
+        feature: &'static str,
+        /// What to do.
+        help: &'static str,
+    },
+    /// A fixpoint that had to converge did not.
+    #[error(
+        "the program still changes something after {0} passes. help: allow more passes with `--fixpoint`"
+    )]
+    NotConverged(u32),
+    /// The run failed.
+    #[error(transparent)]
+    Run(#[from] vyre_reference::Error),
+    /// The inputs do not fit the program.
+    #[error(transparent)]
+    Input(#[from] InputError),
+}
+
+/// A failure as JSON.
+#[derive(Serialize)]
+pub(crate) struct ErrorJson {
+    code: String,
+    message: String,
+    help: String,
+    span: Option<SpanJson>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    trap: Option<TrapJson>,
+}
+
+#[derive(Serialize)]
+struct TrapJson {
+    tag: String,
+    value: u32,
+    invocation: u64,
+}
+
+/// A span as JSON: bytes, and the line and column of its start.
+#[derive(Serialize)]
+pub(crate) struct SpanJson {
+    start: u32,
+    end: u32,
+    line: usize,
+    column: usize,
+}
+
+impl SpanJson {
+    pub(crate) fn new(text: &str, span: Span) -> SpanJson {
+        let before = &text[..(span.start as usize).min(text.len())];
+        let line_start = before.rfind('\n').map_or(0, |at| at + 1);
+        SpanJson {
+            start: span.start,
+            end: span.end,
+            line: before.bytes().filter(|b| *b == b'\n').count() + 1,
+            column: before[line_start..].chars().count() + 1,
+        }
+    }
+}
+
+/// Message and help of an error whose text has both.
+fn split_help(text: &str) -> (String, String) {
+    match text.split_once(". help: ") {
+        Some((message, help)) => (message.to_owned(), help.to_owned()),
+        None => (text.to_owned(), String::new()),
+    }
+}
+
+impl Failure {
+    /// The exit code of the process.
+    pub fn exit_code(&self) -> u8 {
+        match self {
+            Failure::NoBackend(_) | Failure::Unsupported { .. } => 3,
+            Failure::Run(vyre_reference::Error::Trap(_)) => 4,
+            Failure::Run(vyre_reference::Error::Timeout) | Failure::NotConverged(_) => 5,
+            _ => 1,
+        }
+    }
+
+    /// The stable code.
+    pub fn code(&self) -> &'static str {
+        match self {
+            Failure::Unreadable { .. } => "C001",
+            Failure::Unwritable { .. } => "C002",
+            Failure::Program { found, .. } => found.iter().next().map_or("E001", Diagnostic::code),
+            Failure::MissingInput { .. } => "C003",
+            Failure::NotAnInput { .. } => "C004",
+            Failure::NotAnOutput { .. } => "C005",
+            Failure::GivenTwice { .. } => "C006",
+            Failure::Value { error, .. } => error.code(),
+            Failure::NoBackend(_) => "C007",
+            Failure::Unsupported { .. } => "C008",
+            Failure::NotConverged(_) => "C009",
+            Failure::Run(error) => error.code(),
+            Failure::Input(error) => error.code(),
+        }
+    }
+
+    fn errors(&self) -> Vec<ErrorJson> {
+        if let Failure::Program { text, found, .. } = self {
+            let errors = found.iter().filter(|d| d.severity() == Severity::Error);
+            return errors.map(|diagnostic| diagnostic_json(diagnostic, text)).collect();
+        }
+        let trap = match self {
+            Failure::Run(vyre_reference::Error::Trap(trap)) => {
+                Some(TrapJson { tag: trap.tag.to_string(), value: trap.value, invocation: trap.invocation })
+            }
+            _ => None,
+        };
+        let (message, help) = split_help(&self.to_string());
+        vec![ErrorJson { code: self.code().to_owned(), message, help, span: None, trap }]
+    }
+
+    /// Prints the failure where it belongs: JSON to standard output, text to standard error.
+    #[expect(clippy::print_stdout, clippy::print_stderr, reason = "the command line prints")]
+    pub fn print(&self, json: bool) {
+        if json {
+            let errors = self.errors();
+            let first = errors.first();
+            println!("{}", serde_json::json!({ "error": first, "errors": errors }));
+            return;
+        }
+        let style = style();
+        match self {
+            Failure::Program { path, text, found } => {
+                eprint!("{}", found.render(&path.display().to_string(), text, style));
+            }
+            _ => {
+                let (message, help) = split_help(&self.to_string());
+                let (red, blue, bold, plain) = match style {
+                    Style::Colored => ("\x1b[1;31m", "\x1b[1;36m", "\x1b[1m", "\x1b[0m"),
+                    Style::Plain => ("", "", "", ""),
+                };
+                eprintln!("{red}error[{}]{plain}{bold}: {message}{plain}", self.code());
+                if !help.is_empty() {
+                    eprintln!("  {blue}={plain} {bold}help{plain}: {help}");
+                }
+            }
+        }
+    }
+}
+
+/// Colours on a terminal, unless the user wants none.
+pub(crate) fn style() -> Style {
+    let wanted = std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty());
+    if wanted && std::io::stderr().is_terminal() { Style::Colored } else { Style::Plain }
+}
+
+pub(crate) fn diagnostic_json(diagnostic: &Diagnostic, text: &str) -> ErrorJson {
+    ErrorJson {
+        code: diagnostic.code().to_owned(),
+        message: diagnostic.problem.to_string(),
+        help: diagnostic.help(),
+        span: diagnostic.place.span.map(|span| SpanJson::new(text, span)),
+        trap: None,
+    }
+}
+
+/// The text of a program file.
+pub(crate) fn read_text(path: &Path) -> Result<String, Failure> {
+    std::fs::read_to_string(path).map_err(|error| Failure::Unreadable { path: path.to_owned(), error })
+}
