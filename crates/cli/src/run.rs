@@ -53,18 +53,11 @@ fn execute(args: &RunArgs) -> Result<Finished, Failure> {
         return Err(wrong(found));
     }
     let backend = choose(args)?;
+    let route = choose_route(&program, args.route, backend)?;
     let request = trace.phase("inputs", || gather(&program, args))?;
     check_outputs(&program, args)?;
     let borrowed: Vec<&[u8]> = request.inputs.iter().map(Vec::as_slice).collect();
     let outcome = trace.phase("run", || vyre_reference::run(&program, &borrowed, &request.options))?;
-    let route = match (outcome.has_grid_barrier, args.route) {
-        (false, _) => "none",
-        (true, Route::Auto | Route::Native) => "native",
-        (true, Route::Resident | Route::Host) => {
-            let help = "use `--route auto` or `--route native`";
-            return Err(Failure::Unsupported { backend, feature: "this route", help });
-        }
-    };
     if args.require_convergence && outcome.converged == Some(false) {
         return Err(Failure::NotConverged(outcome.passes));
     }
@@ -90,6 +83,18 @@ fn choose(args: &RunArgs) -> Result<&'static str, Failure> {
     Ok(backend)
 }
 
+/// How grid barriers are carried out: the reference waits inside one launch.
+fn choose_route(program: &Program, wanted: Route, backend: &'static str) -> Result<&'static str, Failure> {
+    match wanted {
+        _ if program.stats().grid_barriers == 0 => Ok("none"),
+        Route::Auto | Route::Native => Ok("native"),
+        Route::Resident | Route::Host => {
+            let help = "use `--route auto` or `--route native`";
+            Err(Failure::Unsupported { backend, feature: "this route", help })
+        }
+    }
+}
+
 /// The inputs and options that the arguments ask for.
 pub fn gather(program: &Program, args: &RunArgs) -> Result<Request, Failure> {
     for (i, (name, _)) in args.inputs.iter().enumerate() {
@@ -102,6 +107,11 @@ pub fn gather(program: &Program, args: &RunArgs) -> Result<Request, Failure> {
         }
         if args.inputs[..i].iter().any(|(other, _)| name == other.as_str()) {
             return Err(Failure::GivenTwice { option: "--in", name });
+        }
+    }
+    for (i, (name, _)) in args.lengths.iter().enumerate() {
+        if args.lengths[..i].iter().any(|(other, _)| name == other) {
+            return Err(Failure::GivenTwice { option: "--len", name: name.as_str().into() });
         }
     }
     let mut inputs = Vec::new();

@@ -1,5 +1,7 @@
 //! What the interpreter costs: `cargo bench -p vyre-reference`. Best of several runs on one thread.
 
+#![expect(clippy::print_stdout, reason = "a benchmark prints")]
+
 use std::time::Instant;
 use vyre_foundation::Program;
 use vyre_reference::{Options, run};

@@ -53,8 +53,6 @@ pub struct Outcome {
     pub passes: u32,
     /// Whether the last pass changed nothing; `None` without a fixpoint.
     pub converged: Option<bool>,
-    /// Whether the program waits for the whole grid somewhere.
-    pub has_grid_barrier: bool,
 }
 
 /// A `trap` that ended a run.
@@ -157,6 +155,5 @@ pub fn run(program: &Program, inputs: &[&[u8]], options: &Options) -> Result<Out
         grid,
         passes,
         converged: options.fixpoint.map(|_| converged),
-        has_grid_barrier: code.waits_for_grid,
     })
 }

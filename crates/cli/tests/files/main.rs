@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 use vyre_cli::failure::Failure;
 use vyre_cli::{run, values};
 use vyre_foundation::diagnostic::{Severity, Style};
-use vyre_foundation::{Diagnostics, Program};
+use vyre_foundation::{Diagnostics, Program, text};
 use vyre_reference::{Error, Options, Outcome, Schedule};
 
 fn main() {
@@ -56,6 +56,10 @@ fn check(path: &Path, name: &str, bless: bool) -> Result<(), String> {
     check_findings(&text, &found, Severity::Warning, &header.warnings)?;
     check_picture(path, name, &text, &found, bless)?;
     let Ok(program) = parsed else { return Ok(()) };
+    let free_layout = ["tests/files/text", "tests/files/errors"].iter().any(|free| name.starts_with(free));
+    if !free_layout && text::format(&text).as_ref() != Ok(&text) {
+        return Err("the file is not in canonical layout: use `vyre fmt`".to_owned());
+    }
     let printed = program.to_string();
     if Program::parse(&printed).as_ref() != Ok(&program) {
         return Err(format!("the printed program is another one:\n{printed}"));

@@ -14,8 +14,10 @@ pub enum Style {
     Colored,
 }
 
-/// How many bytes of a line are shown on each side of what is marked. Longer lines are cut, so that a line of
-/// megabytes costs no more than any other.
+/// Lines up to this many bytes are handed to the renderer whole; it shows the part around the mark.
+const LONG: usize = 4096;
+/// How many bytes of a longer line are kept on each side of what is marked, so that a line of megabytes costs no
+/// more than any other.
 const CONTEXT: usize = 160;
 
 /// How many diagnostics are drawn; the rest is counted.
@@ -94,6 +96,8 @@ struct Window<'a> {
     text: &'a str,
     bytes: Range<usize>,
     line: usize,
+    /// How many characters of the line stand before what is shown.
+    cut: usize,
 }
 
 impl<'a> Window<'a> {
@@ -104,14 +108,24 @@ impl<'a> Window<'a> {
             text[floor(text, start)..].find('\n').map_or(text.len(), |i| floor(text, start) + i);
         let end = (span.end as usize).clamp(start, first_line_end.max(start));
         let line_start = text[..floor(text, start)].rfind('\n').map_or(0, |i| i + 1);
-        let bytes = floor(text, line_start.max(start.saturating_sub(CONTEXT)))
-            ..ceil(text, first_line_end.min(end.min(start + CONTEXT) + CONTEXT)).max(ceil(text, start));
+        let bytes = if first_line_end - line_start <= LONG {
+            line_start..first_line_end
+        } else {
+            floor(text, line_start.max(start.saturating_sub(CONTEXT)))
+                ..ceil(text, first_line_end.min(end.min(start + CONTEXT) + CONTEXT)).max(ceil(text, start))
+        };
         let line = text.as_bytes()[..bytes.start].iter().filter(|b| **b == b'\n').count() + 1;
-        Window { text, bytes, line }
+        let cut = text[line_start..bytes.start].chars().count();
+        Window { text, bytes, line, cut }
     }
 
     fn snippet<T: Clone>(&self, path: &str) -> Snippet<'a, T> {
-        Snippet::source(&self.text[self.bytes.clone()]).line_start(self.line).path(path.to_owned())
+        // The renderer counts columns from what it is given: say how much is missing.
+        let path = match self.cut {
+            0 => path.to_owned(),
+            cut => format!("{path} (line cut: add {cut} to the column)"),
+        };
+        Snippet::source(&self.text[self.bytes.clone()]).line_start(self.line).path(path)
     }
 
     fn holds(&self, span: Span) -> bool {

@@ -17,10 +17,10 @@ pub(super) fn find(program: &Program) -> Vec<Diagnostic> {
     if size.invocations() < 2 {
         return Vec::new();
     }
-    let one_axis = size.size()[1] == 1 && size.size()[2] == 1;
+    let width = (size.size()[1] == 1 && size.size()[2] == 1).then_some(size.size()[0]);
     let mut finder = Finder {
         program,
-        one_axis,
+        width,
         window: Vec::new(),
         found: Vec::new(),
         names: FxHashMap::default(),
@@ -71,7 +71,8 @@ struct Access<'p> {
 
 struct Finder<'p> {
     program: &'p Program,
-    one_axis: bool,
+    /// How many invocations a workgroup has, if they all lie on the x axis.
+    width: Option<u32>,
     /// The accesses since the last barrier that every invocation makes.
     window: Vec<Access<'p>>,
     found: Vec<Diagnostic>,
@@ -157,7 +158,8 @@ impl<'p> Finder<'p> {
             return;
         }
         let access = Access { buffer, index, sort, place };
-        let earlier = self.window.iter().find_map(|other| Some((other, conflict(other, &access)?)));
+        let width = self.width.unwrap_or(0);
+        let earlier = self.window.iter().find_map(|other| Some((other, conflict(other, &access, width)?)));
         if let Some((other, problem)) = earlier {
             let note = Note { place: other.place.clone(), cause: Cause::OtherAccess };
             let place = access.place.clone();
@@ -173,8 +175,8 @@ impl<'p> Finder<'p> {
             Expr::Literal(Literal::U32(value)) => Index::Constant(*value),
             Expr::Var(name) => self.names.get(name).copied().unwrap_or(Index::Other),
             // Another axis of the workgroup would give several invocations the same x.
-            Expr::LocalId { axis: Axis::X } if self.one_axis => Index::Own(Id::Local, 0),
-            Expr::InvocationId { axis: Axis::X } if self.one_axis => Index::Own(Id::Global, 0),
+            Expr::LocalId { axis: Axis::X } if self.width.is_some() => Index::Own(Id::Local, 0),
+            Expr::InvocationId { axis: Axis::X } if self.width.is_some() => Index::Own(Id::Global, 0),
             Expr::BinOp { op, left, right } => match (op, self.classify(left), self.classify(right)) {
                 (BinOp::Add, Index::Own(id, a), Index::Constant(b))
                 | (BinOp::Add, Index::Constant(a), Index::Own(id, b)) => Index::Own(id, a.wrapping_add(b)),
@@ -186,8 +188,8 @@ impl<'p> Finder<'p> {
     }
 }
 
-/// The race between two accesses of all invocations, if it is certain.
-fn conflict(a: &Access<'_>, b: &Access<'_>) -> Option<Problem> {
+/// The race between two accesses of all `width` invocations of a workgroup, if it is certain.
+fn conflict(a: &Access<'_>, b: &Access<'_>, width: u32) -> Option<Problem> {
     if a.buffer != b.buffer {
         return None;
     }
@@ -198,8 +200,8 @@ fn conflict(a: &Access<'_>, b: &Access<'_>) -> Option<Problem> {
             ((a.sort == Sort::Atomic) != (b.sort == Sort::Atomic)).then_some(Problem::MixedRace(name))
         }
         (Index::Own(x, i), Index::Own(y, k)) if x == y && i != k => {
-            // Neighbours a step apart meet in a workgroup that has at least two invocations.
-            let near = i.wrapping_sub(k) == 1 || k.wrapping_sub(i) == 1;
+            // Two invocations so far apart stand in one workgroup if it is wider than that.
+            let near = i.wrapping_sub(k).min(k.wrapping_sub(i)) < width;
             let one_stores = a.sort == Sort::Store || b.sort == Sort::Store;
             (near && one_stores && (a.sort != Sort::Atomic && b.sort != Sort::Atomic))
                 .then_some(Problem::NeighbourRace(name))

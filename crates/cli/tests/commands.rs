@@ -1,0 +1,267 @@
+//! The binary as a user meets it: exit codes, JSON, files, and errors for every mistake.
+
+use serde_json::Value;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+
+/// A folder of its own for a test, removed afterwards.
+struct Folder(PathBuf);
+
+impl Folder {
+    fn new(name: &str) -> Folder {
+        let path = std::env::temp_dir().join(format!("vyre-{name}-{}", std::process::id()));
+        std::fs::create_dir_all(&path).expect("a folder for the test");
+        Folder(path)
+    }
+
+    fn file(&self, name: &str, contents: impl AsRef<[u8]>) -> String {
+        let path = self.0.join(name);
+        std::fs::write(&path, contents).expect("a file for the test");
+        path.display().to_string()
+    }
+
+    fn path(&self, name: &str) -> String {
+        self.0.join(name).display().to_string()
+    }
+}
+
+impl Drop for Folder {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_dir_all(&self.0);
+    }
+}
+
+fn vyre(args: &[&str]) -> Output {
+    Command::new(env!("CARGO_BIN_EXE_vyre")).args(args).output().expect("the binary starts")
+}
+
+fn code(output: &Output) -> i32 {
+    output.status.code().expect("the binary ends by itself")
+}
+
+fn stdout(output: &Output) -> String {
+    String::from_utf8_lossy(&output.stdout).into_owned()
+}
+
+fn stderr(output: &Output) -> String {
+    String::from_utf8_lossy(&output.stderr).into_owned()
+}
+
+fn json(output: &Output) -> Value {
+    serde_json::from_slice(&output.stdout)
+        .unwrap_or_else(|error| panic!("{error}: {} {}", stdout(output), stderr(output)))
+}
+
+const ADD: &str = "program add { workgroup_size 64; buffer a: read i32[]; buffer o: output i32[];
+    if global_id.x < len(a) { o[global_id.x] = a[global_id.x] + 1i32; } }\n";
+
+#[test]
+fn run_prints_outputs_and_says_where_it_ran() {
+    let folder = Folder::new("run");
+    let file = folder.file("add.vyre", ADD);
+    let output = vyre(&["run", &file, "--in", "a=[1,-2,3]", "--len", "o=3"]);
+    assert_eq!(code(&output), 0, "{}", stderr(&output));
+    assert_eq!(stdout(&output), "o: i32[3] = [2, -1, 4]\n");
+    assert!(stderr(&output).starts_with("reference: 1 x 1 x 1 workgroups of 64"));
+    // A long output is shortened, with its length and a digest.
+    let output = vyre(&["run", &file, "--in", "a=iota:1000", "--len", "o=1000"]);
+    let text = stdout(&output);
+    assert!(text.starts_with("o: i32[1000] = [1, 2, 3, 4, 5, 6, 7, 8, …, 993,"), "{text}");
+    assert!(text.contains("1000] blake3:"), "{text}");
+}
+
+#[test]
+fn run_json_has_the_stable_names() {
+    let folder = Folder::new("json");
+    let file = folder.file("add.vyre", ADD);
+    let args = ["run", &file, "--in", "a=[1,2]", "--len", "o=2", "--json"];
+    let report = json(&vyre(&args));
+    assert_eq!(report["program"], "add");
+    assert_eq!(report["backend"], "reference");
+    assert_eq!(report["route"], "none");
+    assert_eq!(report["grid"], serde_json::json!([1, 1, 1]));
+    assert_eq!(report["exact"], true);
+    assert_eq!(report["passes"], Value::Null);
+    assert_eq!(report["converged"], Value::Null);
+    assert_eq!(report["outputs"], serde_json::json!({ "o": [2, 3] }));
+    for name in ["compile", "wall", "device"] {
+        assert!(report["timing"][name].is_u64(), "timing.{name}");
+    }
+    assert_eq!(report["telemetry"]["uploaded_bytes"], 8);
+    assert_eq!(report["telemetry"]["downloaded_bytes"], 8);
+    for name in ["launches", "segments", "cache_hits", "cache_misses"] {
+        assert!(report["telemetry"][name].is_u64(), "telemetry.{name}");
+    }
+}
+
+#[test]
+fn json_says_what_numbers_cannot() {
+    let folder = Folder::new("floats");
+    let text =
+        "program f { buffer a: read f32[]; buffer o: output f32[4]; o[global_id.x] = a[global_id.x]; }";
+    let file = folder.file("f.vyre", text);
+    let report = json(&vyre(&["run", &file, "--in", "a=[NaN,\"-inf\",inf,0.1]", "--json"]));
+    assert_eq!(report["outputs"]["o"].to_string(), r#"["NaN","-inf","inf",0.1]"#);
+}
+
+#[test]
+fn fixpoints_report_passes_and_convergence() {
+    let folder = Folder::new("fixpoint");
+    let text = "program halve { buffer x: read_write u32[]; x[global_id.x] = x[global_id.x] / 2; }";
+    let file = folder.file("halve.vyre", text);
+    let report = json(&vyre(&["run", &file, "--in", "x=[8]", "--fixpoint", "100", "--json"]));
+    // 4, 2, 1, 0, and a fifth pass that changes nothing.
+    assert_eq!((&report["passes"], &report["converged"]), (&5.into(), &true.into()));
+    let output = vyre(&["run", &file, "--in", "x=[8]", "--fixpoint", "2"]);
+    assert_eq!(code(&output), 0);
+    assert_eq!(stdout(&output), "x: u32[1] = [2]\n");
+    let output = vyre(&["run", &file, "--in", "x=[8]", "--fixpoint", "2", "--require-convergence"]);
+    assert_eq!(code(&output), 5);
+    assert!(stdout(&output).is_empty());
+    assert_eq!(code(&vyre(&["run", &file, "--in", "x=[8]", "--fixpoint", "0"])), 2);
+}
+
+#[test]
+fn traps_and_timeouts_have_their_exit_codes() {
+    let folder = Folder::new("trap");
+    let text = "program t { workgroup_size 4; if local_id.x > 1 { trap(\"too \\\"far\\\"\", local_id.x); } }";
+    let file = folder.file("t.vyre", text);
+    let output = vyre(&["run", &file, "--json"]);
+    assert_eq!(code(&output), 4);
+    let expected = serde_json::json!({ "tag": "too \"far\"", "value": 2, "invocation": 2 });
+    assert_eq!(json(&output)["error"]["trap"], expected);
+    let endless = "program e { for i in 0..4294967295 { for k in 0..4294967295 { } } }";
+    let file = folder.file("e.vyre", endless);
+    let output = vyre(&["run", &file, "--timeout", "100ms"]);
+    assert_eq!(code(&output), 5, "{}", stderr(&output));
+}
+
+#[test]
+fn files_go_in_and_out() {
+    let folder = Folder::new("files");
+    let file = folder.file("add.vyre", ADD);
+    let raw = folder.file("a.bin", [1, 0, 0, 0, 255, 255, 255, 255]);
+    let (npy, trace) = (folder.path("o.npy"), folder.path("trace.json"));
+    let input = format!("a=@{raw}");
+    let out = format!("o={npy}");
+    let output = vyre(&["run", &file, "--in", &input, "--len", "o=2", "--out", &out, "--trace", &trace]);
+    assert_eq!(code(&output), 0, "{}", stderr(&output));
+    assert_eq!(stdout(&output), format!("o: i32[2] -> {npy}\n"));
+    let written = std::fs::read(&npy).expect("the output");
+    assert!(written.starts_with(b"\x93NUMPY"));
+    assert_eq!(written[written.len() - 8..], [2, 0, 0, 0, 0, 0, 0, 0]);
+    // What was written can be read back, and a raw output is the bytes alone.
+    let raw_out = folder.path("o.bin");
+    let output =
+        vyre(&["run", &file, "--in", &format!("a=@{npy}"), "--len", "o=2", "--out", &format!("o={raw_out}")]);
+    assert_eq!(code(&output), 0, "{}", stderr(&output));
+    assert_eq!(std::fs::read(&raw_out).expect("the output"), [3, 0, 0, 0, 1, 0, 0, 0]);
+    let trace: Value = serde_json::from_slice(&std::fs::read(&trace).expect("the trace")).expect("JSON");
+    assert!(trace["traceEvents"].as_array().is_some_and(|events| events.len() >= 4));
+}
+
+/// Every mistake with its exit code, error code and words that must stand in the message or help.
+#[test]
+fn mistakes_are_explained() {
+    let folder = Folder::new("mistakes");
+    let add = folder.file("add.vyre", ADD);
+    let grid = folder.file("grid.vyre", "program g { workgroup_size 2, 2; barrier(grid); }");
+    let fixed = folder.file("fixed.vyre", "program f { buffer a: read u8[4]; }");
+    let broken = folder.file("broken.vyre", "program b { let x = 1 + true; }");
+    let odd = folder.file("odd.bin", [1, 2, 3]);
+    let missing = folder.path("missing.vyre");
+    let no_file = format!("a=@{}", folder.path("none.bin"));
+    let (odd, bad_out) = (format!("a=@{odd}"), format!("o={}", folder.path("no/such/folder.bin")));
+    let cases: Vec<(i32, &str, &[&str], Vec<&str>)> = vec![
+        (1, "C003", &["`a` is missing", "--in a="], vec!["run", &add, "--len", "o=1"]),
+        (1, "I007", &["no buffer `aa`", "did you mean `a`"], vec!["run", &add, "--in", "aa=[1]"]),
+        (1, "C004", &["`o` is `output`"], vec!["run", &add, "--in", "o=[1]"]),
+        (1, "C006", &["twice"], vec!["run", &add, "--in", "a=[1]", "--in", "a=[2]"]),
+        (
+            1,
+            "C006",
+            &["--len o", "twice"],
+            vec!["run", &add, "--in", "a=[1]", "--len", "o=1", "--len", "o=2"],
+        ),
+        (1, "I005", &["length of `o`", "--len o="], vec!["run", &add, "--in", "a=[1]"]),
+        (1, "I006", &["`a` takes no length"], vec!["run", &add, "--in", "a=[1]", "--len", "a=1"]),
+        (1, "C012", &["element 1", "does not fit `i32`"], vec!["run", &add, "--in", "a=[1,3000000000]"]),
+        (1, "C011", &["`1.5` is not `i32`"], vec!["run", &add, "--in", "a=[1.5]"]),
+        (1, "C010", &["is not a value", "iota:N"], vec!["run", &add, "--in", "a=1,2"]),
+        (1, "C013", &["cannot read"], vec!["run", &add, "--in", &no_file]),
+        (1, "I002", &["3 bytes"], vec!["run", &add, "--in", &odd, "--len", "o=1"]),
+        (1, "I003", &["has 4 elements, but 2"], vec!["run", &fixed, "--in", "a=[1,2]"]),
+        (1, "C001", &["cannot read"], vec!["run", &missing]),
+        (1, "C002", &["cannot write"], vec!["run", &add, "--in", "a=[1]", "--len", "o=1", "--out", &bad_out]),
+        (1, "C005", &["`a` is `read`"], vec!["run", &add, "--in", "a=[1]", "--len", "o=1", "--out", "a=x"]),
+        (1, "G001", &["2 axes", "--grid"], vec!["run", &grid]),
+        (1, "G002", &["axis y"], vec!["run", &grid, "--grid", "1,4294967295"]),
+        (1, "E003", &["no memory"], vec!["run", &grid, "--grid", "2000000000,2000000000,4000000000"]),
+        (1, "V011", &["one type"], vec!["run", &broken]),
+        (3, "C007", &["`cpu` is not available"], vec!["run", &add, "--backend", "cpu"]),
+        (3, "C007", &["`wgpu` is not available"], vec!["run", &add, "--backend", "wgpu"]),
+        (3, "C008", &["optimizer"], vec!["run", &add, "--optimize"]),
+        (3, "C008", &["route"], vec!["run", &grid, "--grid", "1", "--route", "host"]),
+    ];
+    for (exit, error, words, args) in cases {
+        let output = vyre(&args);
+        assert_eq!(code(&output), exit, "{args:?}: {}", stderr(&output));
+        assert!(stdout(&output).is_empty(), "{args:?}");
+        let text = stderr(&output);
+        assert!(text.contains(&format!("error[{error}]")), "{args:?}: {text}");
+        assert!(text.contains("help: "), "{args:?}: {text}");
+        words.iter().for_each(|word| assert!(text.contains(word), "{args:?}: {text}"));
+        let mut args = args.clone();
+        args.push("--json");
+        let output = vyre(&args);
+        assert_eq!(code(&output), exit);
+        let failure = &json(&output)["error"];
+        assert_eq!(failure["code"], error, "{args:?}");
+        assert!(failure["help"].as_str().is_some_and(|help| !help.is_empty()), "{args:?}");
+        assert!(!failure["message"].as_str().unwrap_or("help: ").contains("help: "), "{args:?}");
+    }
+}
+
+#[test]
+fn wrong_usage_is_exit_code_2() {
+    let cases: [&[&str]; 6] =
+        [&[], &["walk"], &["run"], &["run", "x", "--grid", "a"], &["run", "x", "--timeout", "5"], &["check"]];
+    for args in cases {
+        assert_eq!(code(&vyre(args)), 2, "{args:?}");
+    }
+}
+
+#[test]
+fn check_reports_all_files() {
+    let folder = Folder::new("check");
+    let good = folder.file("good.vyre", ADD);
+    let warn = folder.file("warn.vyre", "program w { let mut x = 1; }");
+    let bad = folder.file("bad.vyre", "program b {\n    let x = y;\n    z = 1;\n}");
+    assert_eq!(code(&vyre(&["check", &good, &warn])), 0);
+    let output = vyre(&["check", &good, &warn, &bad]);
+    assert_eq!(code(&output), 1);
+    let text = stderr(&output);
+    assert!(text.ends_with("3 files checked: 2 errors, 1 warning\n"), "{text}");
+    let report = json(&vyre(&["check", &bad, &warn, "--json"]));
+    assert_eq!((&report["errors"], &report["warnings"]), (&2.into(), &1.into()));
+    let first = &report["files"][0]["diagnostics"][0];
+    assert_eq!((&first["code"], &first["severity"]), (&"V008".into(), &"error".into()));
+    assert_eq!((&first["span"]["line"], &first["span"]["column"]), (&2.into(), &13.into()));
+    assert_eq!(first["path"], "entry[0].value");
+}
+
+#[test]
+fn fmt_changes_files_once() {
+    let folder = Folder::new("fmt");
+    let file = folder.file("a.vyre", "program a{let x=0xff;// kept\n\n\n\nif x==1{return;}else{}}");
+    assert_eq!(code(&vyre(&["fmt", "--check", &file])), 1);
+    assert_eq!(code(&vyre(&["fmt", &file])), 0);
+    let tidy = std::fs::read_to_string(Path::new(&file)).expect("the file");
+    let expected =
+        "program a {\n    let x = 0xff; // kept\n\n    if x == 1 {\n        return;\n    } else {}\n}\n";
+    assert_eq!(tidy, expected);
+    assert_eq!(code(&vyre(&["fmt", "--check", &file])), 0);
+    let bad = folder.file("bad.vyre", "program");
+    assert_eq!(code(&vyre(&["fmt", &bad])), 1);
+    assert_eq!(std::fs::read_to_string(Path::new(&bad)).expect("the file"), "program");
+}
