@@ -9,6 +9,7 @@ mod lex;
 mod number;
 mod parse;
 mod print;
+mod statements;
 
 pub use parse::parse;
 pub use print::{print, print_expr, print_node};
