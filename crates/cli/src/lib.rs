@@ -27,3 +27,8 @@ pub fn main() -> ExitCode {
         Command::Fmt(args) => fmt::command(&args),
     }
 }
+
+/// The Rust in the README is a test.
+#[cfg(doctest)]
+#[doc = include_str!("../../../README.md")]
+struct Readme;

@@ -1,4 +1,4 @@
-//! The text format: [`parse`], [`print`](mod@print) and [`format`].
+//! The text format: [`parse()`], [`print()`] and [`format()`].
 //!
 //! `parse(print(p)) == p` for every valid program. Printing and formatting share one layout, so a printed
 //! program is already formatted.
