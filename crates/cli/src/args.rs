@@ -72,8 +72,9 @@ pub struct RunArgs {
     /// Where to run it
     #[arg(long, value_enum, default_value = "auto")]
     pub backend: Backend,
-    /// An input: [1,2,3], @file.bin, @file.npy, zeros:N, iota:N, fill:V:N or random:SEED:N
+    /// An input, in one of the forms that `values::parse` reads
     #[arg(long = "in", value_name = "NAME=VALUE", value_parser = pair)]
+    #[arg(help = "An input: [1,2,3], @file.bin, @file.npy, zeros:N, iota:N, fill:V:N or random:SEED:N")]
     pub inputs: Vec<(String, String)>,
     /// Writes an output to a file: NumPy if it ends in .npy, otherwise raw little-endian
     #[arg(long = "out", value_name = "NAME=PATH", value_parser = pair)]
