@@ -2,6 +2,7 @@
 
 use crate::args::CheckArgs;
 use crate::failure::{Failure, diagnostic_json, read_text, style};
+use crate::print;
 use serde_json::{Value, json};
 use std::path::Path;
 use std::process::ExitCode;
@@ -16,7 +17,6 @@ fn diagnose(text: &str) -> Diagnostics {
     }
 }
 
-#[expect(clippy::print_stdout, clippy::print_stderr, reason = "the command line prints")]
 pub(crate) fn command(args: &CheckArgs) -> ExitCode {
     let (mut errors, mut warnings) = (0, 0);
     let mut files = Vec::new();
@@ -39,15 +39,19 @@ pub(crate) fn command(args: &CheckArgs) -> ExitCode {
         if args.json {
             files.push(file_json(path, &text, &found));
         } else {
-            eprint!("{}", found.render(&path.display().to_string(), &text, style()));
+            print::err(&found.render(&path.display().to_string(), &text, style()));
         }
     }
     if args.json {
-        println!("{}", json!({ "errors": errors, "warnings": warnings, "files": files }));
+        print::out(&format!("{}\n", json!({ "errors": errors, "warnings": warnings, "files": files })));
     } else {
         let plural = |n: usize, what: &str| format!("{n} {what}{}", if n == 1 { "" } else { "s" });
         let checked = plural(args.files.len(), "file");
-        eprintln!("{checked} checked: {}, {}", plural(errors, "error"), plural(warnings, "warning"));
+        print::err(&format!(
+            "{checked} checked: {}, {}\n",
+            plural(errors, "error"),
+            plural(warnings, "warning")
+        ));
     }
     ExitCode::from(u8::from(errors > 0))
 }

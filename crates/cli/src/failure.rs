@@ -1,5 +1,6 @@
 //! What went wrong: a code, a message, help, a place, and the exit code that goes with it.
 
+use crate::print;
 use crate::values::ValueError;
 use serde::Serialize;
 use std::io::IsTerminal;
@@ -197,18 +198,17 @@ impl Failure {
     }
 
     /// Prints the failure where it belongs: JSON to standard output, text to standard error.
-    #[expect(clippy::print_stdout, clippy::print_stderr, reason = "the command line prints")]
     pub fn print(&self, json: bool) {
         if json {
             let errors = self.errors();
             let first = errors.first();
-            println!("{}", serde_json::json!({ "error": first, "errors": errors }));
+            print::out(&format!("{}\n", serde_json::json!({ "error": first, "errors": errors })));
             return;
         }
         let style = style();
         match self {
             Failure::Program { path, text, found } => {
-                eprint!("{}", found.render(&path.display().to_string(), text, style));
+                print::err(&found.render(&path.display().to_string(), text, style));
             }
             _ => {
                 let (message, help) = split_help(&self.to_string());
@@ -216,9 +216,9 @@ impl Failure {
                     Style::Colored => ("\x1b[1;31m", "\x1b[1;36m", "\x1b[1m", "\x1b[0m"),
                     Style::Plain => ("", "", "", ""),
                 };
-                eprintln!("{red}error[{}]{plain}{bold}: {message}{plain}", self.code());
+                print::err(&format!("{red}error[{}]{plain}{bold}: {message}{plain}\n", self.code()));
                 if !help.is_empty() {
-                    eprintln!("  {blue}={plain} {bold}help{plain}: {help}");
+                    print::err(&format!("  {blue}={plain} {bold}help{plain}: {help}\n"));
                 }
             }
         }

@@ -2,19 +2,19 @@
 
 use crate::args::FmtArgs;
 use crate::failure::{Failure, read_text};
+use crate::print;
 use std::io::Read;
 use std::path::Path;
 use std::process::ExitCode;
 use vyre_foundation::text;
 
-#[expect(clippy::print_stdout, reason = "the command line prints")]
 pub(crate) fn command(args: &FmtArgs) -> ExitCode {
     let mut worst = 0;
     for path in &args.files {
         match format(path, args.check) {
             Ok(true) => {}
             Ok(false) => {
-                println!("{} is not in canonical layout", path.display());
+                print::out(&format!("{} is not in canonical layout\n", path.display()));
                 worst = worst.max(1);
             }
             Err(failure) => {
@@ -27,7 +27,6 @@ pub(crate) fn command(args: &FmtArgs) -> ExitCode {
 }
 
 /// Formats one file. Gives whether it is as it should be, now or (with `check`) already.
-#[expect(clippy::print_stdout, reason = "the command line prints")]
 fn format(path: &Path, check: bool) -> Result<bool, Failure> {
     let from_stdin = path.as_os_str() == "-";
     let text = if from_stdin {
@@ -44,7 +43,7 @@ fn format(path: &Path, check: bool) -> Result<bool, Failure> {
         return Ok(tidy == text);
     }
     if from_stdin {
-        print!("{tidy}");
+        print::out(&tidy);
     } else if tidy != text {
         std::fs::write(path, tidy).map_err(|error| Failure::Unwritable { path: path.to_owned(), error })?;
     }

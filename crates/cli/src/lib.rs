@@ -8,6 +8,7 @@ mod check;
 pub mod failure;
 mod fmt;
 mod npy;
+mod print;
 mod report;
 pub mod run;
 mod trace;

@@ -2,6 +2,7 @@
 
 use crate::args::RunArgs;
 use crate::failure::Failure;
+use crate::print;
 use crate::run::{Finished, write_files};
 use crate::values::show;
 use serde::Serialize;
@@ -14,12 +15,11 @@ const SHOWN: usize = 64;
 const ENDS: usize = 8;
 
 /// Writes the files that were asked for, then prints the outputs.
-#[expect(clippy::print_stdout, clippy::print_stderr, reason = "the command line prints")]
 pub(crate) fn finish(args: &RunArgs, finished: &Finished) -> Result<(), Failure> {
     write_files(args, finished)?;
     if args.json {
         match serde_json::to_string(&Report::new(finished)) {
-            Ok(text) => println!("{text}"),
+            Ok(text) => print::out(&format!("{text}\n")),
             Err(error) => {
                 let error = vyre_reference::Error::Internal(error.to_string());
                 return Err(Failure::Run(error));
@@ -31,11 +31,11 @@ pub(crate) fn finish(args: &RunArgs, finished: &Finished) -> Result<(), Failure>
         let (name, element) = (buffer.name(), buffer.element());
         let count = bytes.len() / element.size();
         match args.outputs.iter().find(|(out, _)| name == out.as_str()) {
-            Some((_, path)) => println!("{name}: {element}[{count}] -> {path}"),
-            None => println!("{name}: {element}[{count}] = {}", list(element, bytes)),
+            Some((_, path)) => print::out(&format!("{name}: {element}[{count}] -> {path}\n")),
+            None => print::out(&format!("{name}: {element}[{count}] = {}\n", list(element, bytes))),
         }
     }
-    eprintln!("{}", summary(finished));
+    print::err(&format!("{}\n", summary(finished)));
     Ok(())
 }
 

@@ -223,6 +223,21 @@ fn mistakes_are_explained() {
 }
 
 #[test]
+fn a_closed_pipe_is_no_error() {
+    let folder = Folder::new("pipe");
+    let file = folder.file("add.vyre", ADD);
+    for more in [&["--len", "o=3"][..], &["--len", "o=3", "--json"], &[]] {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_vyre"));
+        command.args(["run", &file, "--in", "a=[1,-2,3]"]).args(more);
+        let (reader, writer) = std::io::pipe().expect("a pipe");
+        drop(reader);
+        let output = command.stdout(writer).output().expect("the binary starts");
+        assert_eq!(code(&output), i32::from(more.is_empty()), "{}", stderr(&output));
+        assert!(!stderr(&output).contains("panicked"), "{}", stderr(&output));
+    }
+}
+
+#[test]
 fn wrong_usage_is_exit_code_2() {
     let cases: [&[&str]; 6] =
         [&[], &["walk"], &["run"], &["run", "x", "--grid", "a"], &["run", "x", "--timeout", "5"], &["check"]];
