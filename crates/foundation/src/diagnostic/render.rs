@@ -48,35 +48,31 @@ fn render_one(diagnostic: &Diagnostic, path: &str, text: &str, renderer: &Render
         Severity::Warning => Level::WARNING,
     };
     let title = level.primary_title(diagnostic.problem.to_string()).id(diagnostic.code());
-    let mut group = match diagnostic.place.span {
+    let mut group = Group::with_title(title);
+    match diagnostic.place.span {
         Some(span) => {
-            let window = Window::around(text, span);
-            let mut snippet = window.snippet(path);
-            snippet = snippet.annotation(AnnotationKind::Primary.span(window.relative(span)));
-            // Notes on the lines shown join the picture; the others get a picture of their own below.
+            // Each line is drawn once: what is marked on it stands in one picture.
+            let mut pictures = vec![(Window::around(text, span), vec![(span, None)])];
             for note in &diagnostic.notes {
-                if let Some(span) = note.place.span.filter(|s| window.holds(*s)) {
-                    let mark = AnnotationKind::Context.span(window.relative(span));
-                    snippet = snippet.annotation(mark.label(note.cause.to_string()));
+                let span = note.place.span.unwrap_or(span);
+                let mark = (span, Some(note.cause.to_string()));
+                match pictures.iter_mut().find(|(window, _)| window.holds(span)) {
+                    Some((_, marks)) => marks.push(mark),
+                    None => pictures.push((Window::around(text, span), vec![mark])),
                 }
             }
-            let mut group = Group::with_title(title).element(snippet);
-            for note in &diagnostic.notes {
-                match note.place.span {
-                    Some(span) if window.holds(span) => {}
-                    Some(span) => {
-                        let window = Window::around(text, span);
-                        let mark = AnnotationKind::Context.span(window.relative(span));
-                        group = group
-                            .element(window.snippet(path).annotation(mark.label(note.cause.to_string())));
-                    }
-                    None => group = group.element(Level::NOTE.message(note.cause.to_string())),
-                }
+            for (window, marks) in pictures {
+                let annotations = marks.into_iter().map(|(span, label)| {
+                    let kind = match label {
+                        None => AnnotationKind::Primary,
+                        Some(_) => AnnotationKind::Context,
+                    };
+                    kind.span(window.relative(span)).label(label)
+                });
+                group = group.element(window.snippet(path).annotations(annotations));
             }
-            group
         }
         None => {
-            let mut group = Group::with_title(title);
             if !diagnostic.place.path.is_empty() {
                 group = group.element(Level::NOTE.message(format!("at {}", diagnostic.place.path)));
             }
@@ -84,9 +80,8 @@ fn render_one(diagnostic: &Diagnostic, path: &str, text: &str, renderer: &Render
                 let text = format!("at {}: {}", note.place.path, note.cause);
                 group = group.element(Level::NOTE.message(text));
             }
-            group
         }
-    };
+    }
     group = group.element(Level::HELP.message(diagnostic.help()));
     renderer.render(&[group])
 }
