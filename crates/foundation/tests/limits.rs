@@ -155,11 +155,29 @@ fn a_million_statements_are_fine_and_one_more_is_not() {
 #[test]
 fn a_mistake_in_every_statement_is_reported_in_every_statement() {
     on_small_stack(|| {
-        let text = format!("program p {{ {} }}", "let x = y; ".repeat(10_000));
+        let n = 200_000;
+        let text = format!("program p {{ {} }}", "let x = y; ".repeat(n));
         let found = Program::parse(&text).expect("it parses").validate().expect_err("nothing fits");
         // Each `y` is unknown, and each `x` but the first is declared twice.
-        assert_eq!(found.len(), 19_999);
+        assert_eq!(found.len(), 2 * n - 1);
         assert!(found.render("file", &text, vyre_foundation::diagnostic::Style::Plain).ends_with("more\n\n"));
+    });
+}
+
+#[test]
+fn every_divergent_barrier_is_explained() {
+    on_small_stack(|| {
+        let n = 100_000;
+        let barriers = vec![Node::barrier(); n];
+        let cond = Expr::eq(Expr::local_id(Axis::X), Expr::u32(0));
+        let inner = Node::if_then_else(Expr::bool(true), [], [Node::if_then(cond, barriers)]);
+        let program = Program::new([], 4, [Node::Return, inner]);
+        let found = program.validate().expect_err("no barrier may stand there");
+        assert_eq!(found.len(), n);
+        let last = found.iter().last().expect("a diagnostic");
+        assert_eq!(last.place.path, format!("entry[1].else_if[1].then[{}]", n - 1));
+        let notes: Vec<&str> = last.notes.iter().map(|note| note.place.path.as_str()).collect();
+        assert_eq!(notes, ["entry[1].else_if[1]"; 2]);
     });
 }
 

@@ -117,6 +117,10 @@ impl Diagnostics {
         self.iter().any(|d| d.severity() == Severity::Error)
     }
 
+    pub(crate) fn iter_mut(&mut self) -> std::slice::IterMut<'_, Diagnostic> {
+        self.0.iter_mut()
+    }
+
     pub(crate) fn push(&mut self, diagnostic: Diagnostic) {
         self.0.push(diagnostic);
     }

@@ -16,9 +16,10 @@ mod uniformity;
 pub(crate) use assignments::Assignments;
 
 use crate::diagnostic::{Cause, Diagnostic, Diagnostics, Note, Place, Problem, Severity};
-use crate::{Name, Program, Span, Type, is_identifier, is_reserved, nearest};
+use crate::{Body, Name, Program, Span, Type, is_identifier, is_reserved, nearest};
 use path::{Path, Step};
 use rustc_hash::FxHashMap;
+use std::collections::BTreeSet;
 use uniformity::{Flows, Graph, Uniform};
 
 /// Checks a program and reports every error in it.
@@ -72,6 +73,26 @@ fn run(program: &Program, warnings: bool) -> Diagnostics {
     let warnings = warnings && !found.has_errors();
     let keep = |d: &Diagnostic| warnings || d.severity() == Severity::Error;
     found.iter().filter(|d| keep(d)).cloned().collect::<Diagnostics>().sorted()
+}
+
+impl Diagnostics {
+    /// Writes the paths of statements that were met earlier in the walk: all of them in one more walk.
+    fn name_statements(&mut self, entry: &Body) {
+        let places = |d: &mut Diagnostics, visit: &mut dyn FnMut(&mut Place)| {
+            for diagnostic in d.iter_mut() {
+                visit(&mut diagnostic.place);
+                diagnostic.notes.iter_mut().for_each(|note| visit(&mut note.place));
+            }
+        };
+        let mut wanted = BTreeSet::new();
+        places(self, &mut |place| wanted.extend(path::is_pending(&place.path)));
+        let paths = path::of_statements(entry, &wanted);
+        places(self, &mut |place| {
+            if let Some(number) = path::is_pending(&place.path) {
+                place.path = paths.get(&number).cloned().unwrap_or_default();
+            }
+        });
+    }
 }
 
 /// What a visible name stands for.
@@ -169,6 +190,7 @@ impl<'p> Checker<'p> {
             let notes = notes.collect();
             self.found.push(Diagnostic { problem, place, notes });
         }
+        self.found.name_statements(self.program.entry());
         self.found
     }
 
@@ -202,7 +224,7 @@ impl<'p> Checker<'p> {
             uniformity::At::Name { node } => s.nodes[node as usize].name,
             uniformity::At::Statement { node } => s.nodes[node as usize].whole,
         });
-        Place { span, path: path::of_statement(self.program.entry(), at.node()) }
+        Place { span, path: path::pending(at.node()) }
     }
 
     /// Where something was declared.

@@ -1,7 +1,8 @@
 //! Paths through the tree, for programs that have no text: `entry[2].then[0].value`.
 
 use crate::{Body, Event, Node, Walk};
-use std::fmt;
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt::{self, Write};
 
 /// One step down the tree.
 #[derive(Clone, Copy, PartialEq)]
@@ -56,63 +57,79 @@ impl fmt::Display for Path {
     }
 }
 
-/// The path of a statement by its number in the order in which statements begin.
-pub(super) fn of_statement(entry: &Body, number: usize) -> String {
-    // Each open body: its name and how many of its statements have begun. Links of an `else if` chain share
-    // the level of the first one.
-    let mut open = vec![("entry", 0usize)];
-    let mut chains = vec![0usize];
-    let mut link = false;
+/// Stands for the path of a statement until [`of_statements`] has found it.
+pub(super) fn pending(number: usize) -> String {
+    format!("#{number}")
+}
+
+/// The number of the statement that a path stands for, if it is [`pending`].
+pub(super) fn is_pending(path: &str) -> Option<usize> {
+    path.strip_prefix('#')?.parse().ok()
+}
+
+/// The paths of statements by their numbers in the order in which statements begin, from one walk.
+pub(super) fn of_statements(entry: &Body, wanted: &BTreeSet<usize>) -> BTreeMap<usize, String> {
+    let mut paths = BTreeMap::new();
+    let Some(last) = wanted.last() else { return paths };
+    let mut open = vec![Level { body: "entry", begun: 0, link: 0 }];
+    let mut in_chain = false;
     let mut met = 0;
-    let render = |open: &[(&str, usize)], chains: &[usize]| {
-        let mut path = String::new();
-        for (level, (body, begun)) in open.iter().enumerate() {
-            let dot = if level > 0 { "." } else { "" };
-            path += &format!("{dot}{body}[{}]", begun.saturating_sub(1));
-            if chains[level] > 0 {
-                path += &format!(".else_if[{}]", chains[level]);
-            }
-        }
-        path
-    };
     for event in Walk::new(entry) {
         match event {
             Event::Node(node) => {
-                let level = open.len() - 1;
-                if link {
-                    chains[level] += 1;
-                    link = false;
+                let Some(level) = open.last_mut() else { return paths };
+                if std::mem::take(&mut in_chain) {
+                    level.link += 1;
                 } else {
-                    open[level].1 += 1;
-                    chains[level] = 0;
+                    level.begun += 1;
+                    level.link = 0;
                 }
-                if met == number {
-                    return render(&open, &chains);
+                if wanted.contains(&met) {
+                    paths.insert(met, render(&open));
+                }
+                if met == *last {
+                    return paths;
                 }
                 met += 1;
                 match node {
-                    Node::If { .. } => open.push(("then", 0)),
-                    Node::Loop { .. } | Node::Block { .. } | Node::Region { .. } => open.push(("body", 0)),
-                    _ => continue,
+                    Node::If { .. } => open.push(Level { body: "then", begun: 0, link: 0 }),
+                    Node::Loop { .. } | Node::Block { .. } | Node::Region { .. } => {
+                        open.push(Level { body: "body", begun: 0, link: 0 });
+                    }
+                    _ => {}
                 }
-                chains.push(0);
             }
             Event::Else(Node::If { otherwise, .. }) => {
                 open.pop();
-                chains.pop();
-                if otherwise.as_else_if().is_some() {
-                    link = true;
-                } else {
-                    open.push(("else", 0));
-                    chains.push(0);
+                in_chain = otherwise.as_else_if().is_some();
+                if !in_chain {
+                    open.push(Level { body: "else", begun: 0, link: 0 });
                 }
             }
             Event::End(Node::If { otherwise, .. }) if otherwise.as_else_if().is_some() => {}
             Event::Else(_) | Event::End(_) => {
                 open.pop();
-                chains.pop();
             }
         }
     }
-    String::new()
+    paths
+}
+
+/// A body that the walk is in. The links of an `else if` chain share the level of the first one.
+struct Level {
+    body: &'static str,
+    begun: usize,
+    link: usize,
+}
+
+fn render(open: &[Level]) -> String {
+    let mut path = String::new();
+    for (i, Level { body, begun, link }) in open.iter().enumerate() {
+        // Writing to a string cannot fail.
+        let _ = write!(path, "{}{body}[{}]", if i > 0 { "." } else { "" }, begun.saturating_sub(1));
+        if *link > 0 {
+            let _ = write!(path, ".else_if[{link}]");
+        }
+    }
+    path
 }
