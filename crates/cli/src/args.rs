@@ -94,7 +94,7 @@ pub struct RunArgs {
     /// How to carry out grid barriers
     #[arg(long, value_enum, default_value = "auto")]
     pub route: Route,
-    /// Optimise the program before it runs
+    /// Optimise the program before it runs, where the backend has an optimizer; the bytes are the same
     #[arg(long, overrides_with = "no_optimize")]
     pub optimize: bool,
     /// Run the program as it is written

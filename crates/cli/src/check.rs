@@ -18,6 +18,17 @@ fn diagnose(text: &str) -> Diagnostics {
 }
 
 pub(crate) fn command(args: &CheckArgs) -> ExitCode {
+    match check(args) {
+        Ok(errors) => ExitCode::from(u8::from(errors > 0)),
+        Err(failure) => {
+            failure.print(false);
+            ExitCode::from(failure.exit_code())
+        }
+    }
+}
+
+/// Checks the files and gives the number of errors.
+fn check(args: &CheckArgs) -> Result<usize, Failure> {
     let (mut errors, mut warnings) = (0, 0);
     let mut files = Vec::new();
     for path in &args.files {
@@ -43,7 +54,7 @@ pub(crate) fn command(args: &CheckArgs) -> ExitCode {
         }
     }
     if args.json {
-        print::out(&format!("{}\n", json!({ "errors": errors, "warnings": warnings, "files": files })));
+        print::out(&format!("{}\n", json!({ "errors": errors, "warnings": warnings, "files": files })))?;
     } else {
         let plural = |n: usize, what: &str| format!("{n} {what}{}", if n == 1 { "" } else { "s" });
         let checked = plural(args.files.len(), "file");
@@ -53,12 +64,16 @@ pub(crate) fn command(args: &CheckArgs) -> ExitCode {
             plural(warnings, "warning")
         ));
     }
-    ExitCode::from(u8::from(errors > 0))
+    Ok(errors)
 }
 
 fn unreadable(path: &Path, failure: &Failure) -> Value {
-    let error = json!({ "code": failure.code(), "message": failure.to_string(), "severity": "error" });
-    json!({ "file": path.display().to_string(), "diagnostics": [error] })
+    let errors = failure.errors().into_iter().map(|error| {
+        let mut value = json!(error);
+        value["severity"] = "error".into();
+        value
+    });
+    json!({ "file": path.display().to_string(), "diagnostics": errors.collect::<Vec<_>>() })
 }
 
 fn file_json(path: &Path, text: &str, found: &Diagnostics) -> Value {

@@ -20,6 +20,17 @@ pub enum Failure {
         /// What the system says.
         error: std::io::Error,
     },
+    /// A program that is not text.
+    #[error("{} is not UTF-8 text. help: a program is a .vyre text; save it as UTF-8", .0.display())]
+    NotText(PathBuf),
+    /// The command line is wrong.
+    #[error("{message}. help: {help}")]
+    Usage {
+        /// What is wrong.
+        message: String,
+        /// What would be right.
+        help: String,
+    },
     /// A file cannot be written.
     #[error("cannot write {}: {error}. help: check the path and its permissions", .path.display())]
     Unwritable {
@@ -146,7 +157,8 @@ impl SpanJson {
 
 /// Message and help of an error whose text has both.
 fn split_help(text: &str) -> (String, String) {
-    match text.split_once(". help: ") {
+    // The help comes last; a path or a tag in the message may hold anything.
+    match text.rsplit_once(". help: ") {
         Some((message, help)) => (message.to_owned(), help.to_owned()),
         None => (text.to_owned(), String::new()),
     }
@@ -156,6 +168,7 @@ impl Failure {
     /// The exit code of the process.
     pub fn exit_code(&self) -> u8 {
         match self {
+            Failure::Usage { .. } => 2,
             Failure::NoBackend(_) | Failure::Unsupported { .. } => 3,
             Failure::Run(vyre_reference::Error::Trap(_)) => 4,
             Failure::Run(vyre_reference::Error::Timeout) | Failure::NotConverged(_) => 5,
@@ -168,6 +181,8 @@ impl Failure {
         match self {
             Failure::Unreadable { .. } => "C001",
             Failure::Unwritable { .. } => "C002",
+            Failure::NotText(_) => "C016",
+            Failure::Usage { .. } => "C017",
             Failure::Program { found, .. } => found.iter().next().map_or("E001", Diagnostic::code),
             Failure::MissingInput { .. } => "C003",
             Failure::NotAnInput { .. } => "C004",
@@ -182,7 +197,7 @@ impl Failure {
         }
     }
 
-    fn errors(&self) -> Vec<ErrorJson> {
+    pub(crate) fn errors(&self) -> Vec<ErrorJson> {
         if let Failure::Program { text, found, .. } = self {
             let errors = found.iter().filter(|d| d.severity() == Severity::Error);
             return errors.map(|diagnostic| diagnostic_json(diagnostic, text)).collect();
@@ -202,7 +217,10 @@ impl Failure {
         if json {
             let errors = self.errors();
             let first = errors.first();
-            print::out(&format!("{}\n", serde_json::json!({ "error": first, "errors": errors })));
+            let text = serde_json::json!({ "error": first, "errors": errors }).to_string();
+            if let Err(Failure::Unwritable { path, error }) = print::out(&format!("{text}\n")) {
+                print::err(&format!("cannot write {}: {error}\n", path.display()));
+            }
             return;
         }
         let style = style();
@@ -243,5 +261,6 @@ pub(crate) fn diagnostic_json(diagnostic: &Diagnostic, text: &str) -> ErrorJson 
 
 /// The text of a program file.
 pub(crate) fn read_text(path: &Path) -> Result<String, Failure> {
-    std::fs::read_to_string(path).map_err(|error| Failure::Unreadable { path: path.to_owned(), error })
+    let bytes = std::fs::read(path).map_err(|error| Failure::Unreadable { path: path.to_owned(), error })?;
+    String::from_utf8(bytes).map_err(|_| Failure::NotText(path.to_owned()))
 }

@@ -14,7 +14,7 @@ pub(crate) fn command(args: &FmtArgs) -> ExitCode {
         match format(path, args.check) {
             Ok(true) => {}
             Ok(false) => {
-                print::out(&format!("{} is not in canonical layout\n", path.display()));
+                print::err(&format!("{} is not in canonical layout\n", path.display()));
                 worst = worst.max(1);
             }
             Err(failure) => {
@@ -43,7 +43,7 @@ fn format(path: &Path, check: bool) -> Result<bool, Failure> {
         return Ok(tidy == text);
     }
     if from_stdin {
-        print::out(&tidy);
+        print::out(&tidy)?;
     } else if tidy != text {
         std::fs::write(path, tidy).map_err(|error| Failure::Unwritable { path: path.to_owned(), error })?;
     }

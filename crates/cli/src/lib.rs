@@ -18,15 +18,36 @@ pub use args::{Backend, RunArgs};
 
 use args::{Cli, Command};
 use clap::Parser;
+use std::ffi::OsString;
 use std::process::ExitCode;
 
 /// Runs the command that the process was started with.
 pub fn main() -> ExitCode {
-    match Cli::parse().command {
+    let arguments: Vec<OsString> = std::env::args_os().collect();
+    let command = match Cli::try_parse_from(&arguments) {
+        Ok(cli) => cli.command,
+        Err(error) => return usage(&error, arguments.iter().any(|argument| argument == "--json")),
+    };
+    match command {
         Command::Run(args) => run::command(&args),
         Command::Check(args) => check::command(&args),
         Command::Fmt(args) => fmt::command(&args),
     }
+}
+
+/// Says what is wrong with the command line, as JSON where that was asked for; or helps.
+fn usage(error: &clap::Error, json: bool) -> ExitCode {
+    if !json || !error.use_stderr() {
+        let _ = error.print();
+        return ExitCode::from(if error.use_stderr() { 2 } else { 0 });
+    }
+    let text = error.render().to_string();
+    let mut lines = text.lines().filter(|line| !line.trim().is_empty());
+    let message = lines.next().unwrap_or("wrong usage").trim_start_matches("error: ").to_owned();
+    let help = lines.map(str::trim).collect::<Vec<_>>().join("; ");
+    let failure = failure::Failure::Usage { message, help };
+    failure.print(true);
+    ExitCode::from(failure.exit_code())
 }
 
 /// The Rust in the README is a test.

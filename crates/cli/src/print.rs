@@ -1,14 +1,20 @@
-//! Printing that survives a closed pipe: `vyre run … | head` ends quietly.
+//! Printing that survives a closed pipe: `vyre run … | head` ends quietly. Any other failure is an error.
 
-use std::io::Write;
+use crate::failure::Failure;
+use std::io::{ErrorKind, Write};
 
-/// Prints to standard output. Who closed it does not want to read, so a failure is no error.
-pub(crate) fn out(text: &str) {
+/// Prints to standard output. Who closed it does not want to read; that is no failure, but a full disk is.
+pub(crate) fn out(text: &str) -> Result<(), Failure> {
     let mut stdout = std::io::stdout().lock();
-    let _ = stdout.write_all(text.as_bytes()).and_then(|()| stdout.flush());
+    match stdout.write_all(text.as_bytes()).and_then(|()| stdout.flush()) {
+        Err(error) if error.kind() != ErrorKind::BrokenPipe => {
+            Err(Failure::Unwritable { path: "standard output".into(), error })
+        }
+        _ => Ok(()),
+    }
 }
 
-/// Prints to standard error.
+/// Prints to standard error. There is nowhere left to report a failure to.
 pub(crate) fn err(text: &str) {
     let _ = std::io::stderr().lock().write_all(text.as_bytes());
 }

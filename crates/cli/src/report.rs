@@ -19,20 +19,16 @@ pub(crate) fn finish(args: &RunArgs, finished: &Finished) -> Result<(), Failure>
     write_files(args, finished)?;
     if args.json {
         match serde_json::to_string(&Report::new(finished)) {
-            Ok(text) => print::out(&format!("{text}\n")),
-            Err(error) => {
-                let error = vyre_reference::Error::Internal(error.to_string());
-                return Err(Failure::Run(error));
-            }
+            Ok(text) => return print::out(&format!("{text}\n")),
+            Err(error) => return Err(Failure::Run(vyre_reference::Error::Internal(error.to_string()))),
         }
-        return Ok(());
     }
     for (buffer, bytes) in finished.program.outputs().zip(&finished.outcome.outputs) {
         let (name, element) = (buffer.name(), buffer.element());
         let count = bytes.len() / element.size();
         match args.outputs.iter().find(|(out, _)| name == out.as_str()) {
-            Some((_, path)) => print::out(&format!("{name}: {element}[{count}] -> {path}\n")),
-            None => print::out(&format!("{name}: {element}[{count}] = {}\n", list(element, bytes))),
+            Some((_, path)) => print::out(&format!("{name}: {element}[{count}] -> {path}\n"))?,
+            None => print::out(&format!("{name}: {element}[{count}] = {}\n", list(element, bytes)))?,
         }
     }
     print::err(&format!("{}\n", summary(finished)));
@@ -41,13 +37,16 @@ pub(crate) fn finish(args: &RunArgs, finished: &Finished) -> Result<(), Failure>
 
 /// `[1, 2, 3]`, or both ends of a long list with a digest of the whole.
 fn list(element: Element, bytes: &[u8]) -> String {
-    let all: Vec<&[u8]> = bytes.chunks_exact(element.size()).collect();
-    let text = |items: &[&[u8]]| items.iter().map(|item| show(element, item)).collect::<Vec<_>>().join(", ");
-    if all.len() <= SHOWN {
-        return format!("[{}]", text(&all));
+    let size = element.size();
+    let text = |bytes: &[u8]| {
+        let items = bytes.chunks_exact(size).map(|item| show(element, item));
+        items.collect::<Vec<_>>().join(", ")
+    };
+    if bytes.len() <= SHOWN * size {
+        return format!("[{}]", text(bytes));
     }
     let digest = blake3::hash(bytes).to_hex();
-    let (first, last) = (&all[..ENDS], &all[all.len() - ENDS..]);
+    let (first, last) = (&bytes[..ENDS * size], &bytes[bytes.len() - ENDS * size..]);
     format!("[{}, …, {}] blake3:{}", text(first), text(last), &digest[..16])
 }
 

@@ -72,10 +72,6 @@ fn choose(args: &RunArgs) -> Result<&'static str, Failure> {
         Backend::Cpu => return Err(Failure::NoBackend("cpu")),
         Backend::Wgpu => return Err(Failure::NoBackend("wgpu")),
     };
-    if args.optimize {
-        let help = "leave `--optimize` out; the program runs as it is written";
-        return Err(Failure::Unsupported { backend, feature: "an optimizer", help });
-    }
     if args.float == Float::Native {
         let help = "its floats are exact; leave `--float native` out";
         return Err(Failure::Unsupported { backend, feature: "floats of its own", help });

@@ -45,7 +45,7 @@ pub enum ValueError {
         error: std::io::Error,
     },
     /// A NumPy file that does not fit.
-    #[error("{}: {problem}. help: save it with NumPy as a little-endian array of the buffer's type", .path.display())]
+    #[error("{}: {problem}. help: save it with NumPy as a little-endian array of the buffer's type, in C order (numpy.ascontiguousarray)", .path.display())]
     Npy {
         /// The file.
         path: PathBuf,
@@ -53,7 +53,7 @@ pub enum ValueError {
         problem: String,
     },
     /// More elements than there is memory for.
-    #[error("there is no memory for {count} elements. help: use fewer")]
+    #[error("there is no room for {count} elements. help: use fewer; a buffer has at most 4294967295")]
     TooMany {
         /// How many.
         count: u64,
@@ -112,16 +112,24 @@ pub fn parse(text: &str, element: Element) -> Result<Vec<u8>, ValueError> {
     }
     let form = || ValueError::Form(text.chars().take(60).collect());
     let parts: Vec<&str> = text.split(':').collect();
-    let count = |text: &str| text.parse::<u32>().map(|n| n as usize).map_err(|_| form());
+    let count = |text: &str| match text.parse::<u64>() {
+        Ok(count) if count <= u64::from(u32::MAX) => Ok(count as usize),
+        Ok(count) => Err(ValueError::TooMany { count }),
+        Err(_) => Err(form()),
+    };
     match parts[..] {
         ["zeros", n] => room(count(n)?, element).map(|(mut bytes, total)| {
             bytes.resize(total, 0);
             bytes
         }),
-        ["iota", n] => fill(count(n)?, element, |at| number(&at.to_string(), at, element)),
+        ["iota", n] => iota(count(n)?, element),
         ["fill", value, n] => {
             let value = number(value, 0, element)?;
-            fill(count(n)?, element, |_| Ok(value.clone()))
+            let (mut bytes, total) = room(count(n)?, element)?;
+            while bytes.len() < total {
+                bytes.extend_from_slice(&value);
+            }
+            Ok(bytes)
         }
         ["random", seed, n] => {
             let seed = seed.parse().map_err(|_| form())?;
@@ -139,14 +147,26 @@ fn room(count: usize, element: Element) -> Result<(Vec<u8>, usize), ValueError> 
     Ok((bytes, total))
 }
 
-fn fill(
-    count: usize,
-    element: Element,
-    mut item: impl FnMut(usize) -> Result<Vec<u8>, ValueError>,
-) -> Result<Vec<u8>, ValueError> {
-    let (mut bytes, _) = room(count, element)?;
-    for at in 0..count {
-        bytes.extend_from_slice(&item(at)?);
+/// The numbers from 0 on.
+fn iota(count: usize, element: Element) -> Result<Vec<u8>, ValueError> {
+    let (mut bytes, total) = room(count, element)?;
+    // Up to here every number is exact as an integer and as an f32, so that a store rounds it once.
+    const EXACT: usize = 1 << 24;
+    if let Some((_, high)) = range(element)
+        && let Some(at) = usize::try_from(high).ok().and_then(|high| high.checked_add(1))
+        && at < count
+    {
+        return Err(ValueError::Range { at, text: at.to_string(), element });
+    }
+    bytes.resize(total, 0);
+    for (at, place) in bytes.chunks_exact_mut(element.size()).enumerate() {
+        if range(element).is_some() {
+            element::store(element, at as u64, place);
+        } else if at <= EXACT && element != Element::F16 {
+            element::store(element, u64::from((at as f32).to_bits()), place);
+        } else {
+            place.copy_from_slice(&number(&at.to_string(), at, element)?);
+        }
     }
     Ok(bytes)
 }

@@ -169,6 +169,7 @@ fn mistakes_are_explained() {
     let fixed = folder.file("fixed.vyre", "program f { buffer a: read u8[4]; }");
     let broken = folder.file("broken.vyre", "program b { let x = 1 + true; }");
     let odd = folder.file("odd.bin", [1, 2, 3]);
+    let binary = folder.file("binary.vyre", [0xff, 0xfe, 0]);
     let missing = folder.path("missing.vyre");
     let no_file = format!("a=@{}", folder.path("none.bin"));
     let (odd, bad_out) = (format!("a=@{odd}"), format!("o={}", folder.path("no/such/folder.bin")));
@@ -200,7 +201,8 @@ fn mistakes_are_explained() {
         (1, "V011", &["one type"], vec!["run", &broken]),
         (3, "C007", &["`cpu` is not available"], vec!["run", &add, "--backend", "cpu"]),
         (3, "C007", &["`wgpu` is not available"], vec!["run", &add, "--backend", "wgpu"]),
-        (3, "C008", &["optimizer"], vec!["run", &add, "--optimize"]),
+        (1, "C016", &["not UTF-8"], vec!["run", &binary]),
+        (1, "C015", &["99999999999"], vec!["run", &add, "--in", "a=zeros:99999999999"]),
         (3, "C008", &["route"], vec!["run", &grid, "--grid", "1", "--route", "host"]),
     ];
     for (exit, error, words, args) in cases {
@@ -244,6 +246,38 @@ fn wrong_usage_is_exit_code_2() {
     for args in cases {
         assert_eq!(code(&vyre(args)), 2, "{args:?}");
     }
+    let output = vyre(&["run", "x", "--json", "--grid", "1,2,3,4"]);
+    assert_eq!(code(&output), 2);
+    assert_eq!(json(&output)["error"]["code"], "C017");
+    assert_eq!(code(&vyre(&["--version"])), 0);
+}
+
+#[test]
+fn a_full_disk_is_an_error() {
+    if !Path::new("/dev/full").exists() {
+        return;
+    }
+    let folder = Folder::new("full");
+    let file = folder.file("add.vyre", ADD);
+    for more in [&[][..], &["--json"]] {
+        let full = std::fs::OpenOptions::new().write(true).open("/dev/full").expect("a full device");
+        let mut command = Command::new(env!("CARGO_BIN_EXE_vyre"));
+        command.args(["run", &file, "--in", "a=[1]", "--len", "o=1"]).args(more);
+        let output = command.stdout(full).output().expect("the binary starts");
+        assert_eq!(code(&output), 1, "{}", stderr(&output));
+        assert!(stderr(&output).contains("standard output"), "{}", stderr(&output));
+    }
+}
+
+#[test]
+fn what_a_program_says_stays_in_its_place() {
+    let folder = Folder::new("tag");
+    let text = "program t { trap(\"bad. help: \\u{1b}[31mred\", 1); }";
+    let output = vyre(&["run", &folder.file("t.vyre", text), "--json"]);
+    let error = &json(&output)["error"];
+    assert_eq!(error["trap"]["tag"], "bad. help: \u{1b}[31mred");
+    assert!(error["message"].as_str().is_some_and(|m| m.contains("red") && !m.contains('\u{1b}')));
+    assert!(error["help"].as_str().is_some_and(|help| help.starts_with("the program itself")));
 }
 
 #[test]

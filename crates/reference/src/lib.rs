@@ -95,7 +95,7 @@ pub enum Error {
     #[error("the program did not end in time. help: allow more time, or look for a loop that does not end")]
     Timeout,
     /// The program trapped.
-    #[error("the program trapped: {} (value {}) in invocation {}. help: the program itself says so; see its `trap` statements", .0.tag, .0.value, .0.invocation)]
+    #[error("the program trapped: {:?} (value {}) in invocation {}. help: the program itself says so; see its `trap` statements", .0.tag, .0.value, .0.invocation)]
     Trap(Trap),
     /// The interpreter contradicts the validator: a defect of vyre.
     #[error("internal error: {0}. help: please report the program that shows it")]

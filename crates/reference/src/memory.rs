@@ -94,6 +94,11 @@ impl Memory {
         Ok(memory)
     }
 
+    /// How much workgroup and local memory an invocation needs in a workgroup of this size.
+    pub(crate) fn bytes_per_invocation(&self, size: u64) -> u64 {
+        self.local_bytes as u64 + self.workgroup_bytes as u64 / size.max(1)
+    }
+
     /// Makes room for the workgroup and local memory of this many workgroups and invocations in flight.
     pub(crate) fn open(&mut self, workgroups: usize, invocations: usize) -> Result<(), Error> {
         self.workgroup = zeros(workgroups.saturating_mul(self.workgroup_bytes), "workgroup memory")?;

@@ -17,12 +17,12 @@ use vyre_foundation::rng::SplitMix64;
 /// The order in which invocations advance.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum Schedule {
-    /// Each invocation as far as it gets, in linear order. The fastest.
+    /// Each workgroup, and in it each invocation, as far as it gets, in linear order. The fastest.
     #[default]
     InOrder,
     /// One access to shared memory each, in turn.
     RoundRobin,
-    /// Each invocation as far as it gets, the last one first.
+    /// Each workgroup, and in it each invocation, as far as it gets, the last one first.
     Reversed,
     /// In an order and with turns drawn from this seed.
     Random(u64),
@@ -30,6 +30,9 @@ pub enum Schedule {
 
 /// How many invocations are in flight at once where no barrier needs more.
 const WINDOW: u64 = 1024;
+/// How much memory their registers, `local` arrays and workgroup memory may take, where more than one workgroup
+/// is in flight.
+const WINDOW_BYTES: u64 = 64 << 20;
 /// How many loop iterations run between two looks at the clock.
 const FUEL: u32 = 1 << 14;
 
@@ -93,7 +96,9 @@ impl<'a> Dispatch<'a> {
     ) -> Result<(), Error> {
         let size = grid.workgroup_size().iter().map(|n| u64::from(*n)).product::<u64>();
         let total = u64::try_from(grid.workgroup_count()).unwrap_or(u64::MAX);
-        let window = if code.waits_for_grid { total } else { total.min((WINDOW / size).max(1)) };
+        let each = 8 * u64::from(code.registers) + memory.bytes_per_invocation(size);
+        let lanes = (WINDOW_BYTES / each.max(1)).clamp(1, WINDOW);
+        let window = if code.waits_for_grid { total } else { total.min((lanes / size).max(1)) };
         let lanes = usize::try_from(window.saturating_mul(size)).unwrap_or(usize::MAX);
         let what = "the invocations in flight";
         if lanes > u32::MAX as usize {
@@ -172,25 +177,62 @@ impl<'a> Dispatch<'a> {
             match self.schedule {
                 Schedule::InOrder | Schedule::RoundRobin => {}
                 Schedule::Reversed => current.sort_unstable_by(|a, b| b.cmp(a)),
-                Schedule::Random(_) => {
-                    for i in (1..current.len()).rev() {
-                        current.swap(i, self.rng.below(i as u64 + 1) as usize);
+                Schedule::Random(_) => self.shuffle(&mut current),
+            }
+            match self.schedule {
+                Schedule::InOrder | Schedule::Reversed => self.by_workgroup(&current)?,
+                Schedule::RoundRobin | Schedule::Random(_) => {
+                    for lane in current {
+                        let turns = match self.schedule {
+                            Schedule::RoundRobin => 1,
+                            _ => *self.rng.pick(&[0, 1, 1, 2, 3, 8, u32::MAX]),
+                        };
+                        self.advance(lane as usize, turns)?;
                     }
                 }
-            }
-            for lane in current.drain(..) {
-                let turns = match self.schedule {
-                    Schedule::InOrder | Schedule::Reversed => u32::MAX,
-                    Schedule::RoundRobin => 1,
-                    Schedule::Random(_) => *self.rng.pick(&[0, 1, 1, 2, 3, 8, u32::MAX]),
-                };
-                self.advance(lane as usize, turns)?;
             }
         }
         if self.all.live > 0 {
             return Err(Error::Internal("invocations wait for each other at different barriers".into()));
         }
         Ok(())
+    }
+
+    /// Runs each workgroup as far as it gets before the next one begins: only a grid barrier orders them.
+    fn by_workgroup(&mut self, current: &[u32]) -> Result<(), Error> {
+        let size = self.size as u32;
+        for lanes in current.chunk_by(|a, b| a / size == b / size) {
+            let workgroup = lanes[0] / size;
+            let mut lanes = lanes.to_vec();
+            while !lanes.is_empty() {
+                let mark = self.ready.len();
+                for lane in lanes {
+                    self.advance(lane as usize, u32::MAX)?;
+                }
+                // What its own barriers have let go runs on; a grid barrier has let go others too.
+                let released = &self.ready[mark..];
+                let own = released.iter().all(|lane| lane / size == workgroup);
+                lanes = if own { self.ready.split_off(mark) } else { Vec::new() };
+                if self.schedule == Schedule::Reversed {
+                    lanes.sort_unstable_by(|a, b| b.cmp(a));
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Draws an order, and now and then holds whole workgroups back while the others run on.
+    fn shuffle(&mut self, current: &mut Vec<u32>) {
+        for i in (1..current.len()).rev() {
+            current.swap(i, self.rng.below(i as u64 + 1) as usize);
+        }
+        let held = if self.rng.chance(1, 2) { self.rng.next_u64() } else { 0 };
+        let size = self.size as u32;
+        let is_held = |lane: &u32| held >> (lane / size % 64) & 1 == 1;
+        if !current.iter().all(is_held) {
+            self.ready.extend(current.iter().filter(|lane| is_held(lane)));
+            current.retain(|lane| !is_held(lane));
+        }
     }
 
     fn check_deadline(&mut self) -> Result<(), Error> {

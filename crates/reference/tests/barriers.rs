@@ -135,3 +135,18 @@ fn schedules_show_races() {
         (0..32).map(|seed| result(Schedule::Random(seed))).collect();
     assert!(random.len() > 3 && random.iter().all(|n| (1..=16).contains(n)), "{random:?}");
 }
+
+/// Only a grid barrier orders workgroups: a program that counts on more is found out.
+#[test]
+fn schedules_show_races_between_workgroups() {
+    let text = "program hidden { workgroup_size 4; buffer o: output u32[16]; buffer t: scratch u32[16];
+        t[global_id.x] = global_id.x + 1; barrier(workgroup); o[global_id.x] = t[7]; }";
+    let program = Program::parse(text).expect("it parses");
+    let result = |schedule| {
+        let options = Options { grid: Some([4, 1, 1]), schedule, ..Options::default() };
+        run(&program, &[], &options).expect("it runs").outputs
+    };
+    assert_ne!(result(Schedule::InOrder), result(Schedule::Reversed));
+    let random: std::collections::BTreeSet<_> = (0..32).map(|seed| result(Schedule::Random(seed))).collect();
+    assert!(random.len() > 1);
+}

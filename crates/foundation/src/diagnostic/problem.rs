@@ -52,6 +52,9 @@ pub enum Cause {
     /// The earlier declaration of a name.
     #[error("`{0}` is already declared here")]
     Declared(Name),
+    /// The declaration of a variable that cannot be assigned.
+    #[error("`{0}` is declared here without `mut`")]
+    NotMutable(Name),
     /// A value that differs between invocations by its nature.
     #[error("{0}")]
     Differs(&'static str),

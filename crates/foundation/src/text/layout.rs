@@ -21,6 +21,7 @@ pub(super) fn layout(text: &str) -> String {
         line_open: false,
         broken: false,
         end: 0,
+        line_start: 0,
     };
     for token in Lexer::new(text).filter(|t| t.kind != Kind::End) {
         layout.add(token);
@@ -53,6 +54,8 @@ struct Layout<'a> {
     broken: bool,
     /// Where the previous token ended.
     end: usize,
+    /// Where the last line of `out` begins.
+    line_start: usize,
 }
 
 impl<'a> Layout<'a> {
@@ -163,7 +166,7 @@ impl<'a> Layout<'a> {
         }
         let joins = self.previous_else_if();
         let mut column = if joins {
-            self.out.len() - self.out.rfind('\n').map_or(0, |i| i + 1)
+            self.out.len() - self.line_start
         } else {
             self.finish_line();
             self.indent(usize::from(self.broken))
@@ -176,7 +179,7 @@ impl<'a> Layout<'a> {
             let next = (i + 1..line.len()).find(|&k| line[k].may_break).unwrap_or(line.len());
             let width: usize = line[i..next].iter().map(|p| p.text.len() + usize::from(p.space)).sum();
             if line[i].may_break && column + width > WIDTH {
-                self.out.push('\n');
+                self.end_line();
                 self.out.extend(std::iter::repeat_n(' ', continuation));
                 column = continuation;
                 self.out.push_str(line[i].text);
@@ -222,15 +225,20 @@ impl<'a> Layout<'a> {
 
     fn finish_line(&mut self) {
         if self.line_open {
-            self.out.push('\n');
+            self.end_line();
             self.line_open = false;
         }
+    }
+
+    fn end_line(&mut self) {
+        self.out.push('\n');
+        self.line_start = self.out.len();
     }
 
     fn blank(&mut self) {
         self.finish_line();
         if !self.out.is_empty() && !self.out.ends_with("\n\n") {
-            self.out.push('\n');
+            self.end_line();
         }
     }
 
@@ -247,7 +255,7 @@ impl<'a> Layout<'a> {
             self.indent(usize::from(inside || self.broken));
         }
         self.out.push_str(text);
-        self.out.push('\n');
+        self.end_line();
         self.line_open = false;
         self.broken |= inside || self.previous == "else";
     }

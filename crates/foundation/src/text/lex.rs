@@ -43,7 +43,9 @@ pub(super) struct Lexer<'a> {
 
 impl<'a> Lexer<'a> {
     pub(super) fn new(text: &'a str) -> Lexer<'a> {
-        Lexer { text, at: 0, ended: false }
+        // Some editors begin a file with a byte order mark.
+        let at = if text.starts_with('\u{feff}') { '\u{feff}'.len_utf8() } else { 0 };
+        Lexer { text, at, ended: false }
     }
 
     /// Goes to the end of the text; nothing follows.

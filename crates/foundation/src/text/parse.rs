@@ -5,7 +5,7 @@ use super::number::shorten;
 use crate::diagnostic::{Diagnostic, Diagnostics, Problem};
 use crate::source::{BufferSpans, FunctionSpans, SourceMap};
 use crate::{
-    BufferAccess, BufferDecl, Element, Function, Name, Program, Span, Type, WorkgroupSize, is_reserved,
+    BufferAccess, BufferDecl, Element, Expr, Function, Name, Program, Span, Type, WorkgroupSize, is_reserved,
 };
 use rustc_hash::FxHashMap;
 
@@ -332,8 +332,7 @@ impl Parser<'_> {
                 Ok(())
             }
             "fn" => {
-                let function = self.function()?;
-                items.functions.push(function);
+                items.functions.extend(self.function()?);
                 Ok(())
             }
             _ => {
@@ -378,7 +377,8 @@ impl Parser<'_> {
         Ok((decl, BufferSpans { whole: start.to(self.previous_span()), name: name_span }))
     }
 
-    fn function(&mut self) -> Parsed<Function> {
+    /// A function; nothing after an error in its body, which has been passed over.
+    fn function(&mut self) -> Parsed<Option<Function>> {
         self.advance();
         let (name, name_span) = self.name("a name")?;
         let mut spans = FunctionSpans { name: name_span, ..FunctionSpans::default() };
@@ -397,6 +397,16 @@ impl Parser<'_> {
         self.expect("->", "`->`")?;
         let result_type = self.value_type()?;
         let open = self.expect("{", "`{`")?;
+        let Ok((lets, result)) = self.function_body(&mut spans) else {
+            self.skip_body();
+            return Ok(None);
+        };
+        self.close(open);
+        self.source.functions.push(spans);
+        Ok(Some(Function { name, params, result_type, lets, result }))
+    }
+
+    fn function_body(&mut self, spans: &mut FunctionSpans) -> Parsed<(Vec<(Name, Expr)>, Expr)> {
         let mut lets = Vec::new();
         while self.accept_word("let") {
             let (name, span) = self.name("a name")?;
@@ -410,9 +420,7 @@ impl Parser<'_> {
         }
         let result = self.expr()?;
         self.expect(";", "`;`")?;
-        self.close(open);
-        self.source.functions.push(spans);
-        Ok(Function { name, params, result_type, lets, result })
+        Ok((lets, result))
     }
 
     pub(super) fn value_type(&mut self) -> Parsed<Type> {

@@ -96,7 +96,7 @@ impl Parser<'_> {
     }
 
     /// Skips to after the `}` of a body whose `{` has been read.
-    fn skip_body(&mut self) {
+    pub(super) fn skip_body(&mut self) {
         let mut depth = 1;
         while depth > 0 && self.token().kind != Kind::End {
             let token = self.advance();
@@ -198,8 +198,9 @@ impl Parser<'_> {
     /// A store, an assignment or an expression for its effect: what follows the expression tells.
     fn expr_statement(&mut self, id: usize) -> Parsed<Node> {
         let start = self.token().span;
+        let named = !self.word().is_empty();
         let expr = self.expr()?;
-        if !self.is_sign("=") {
+        if !self.is_sign("=") || !named {
             self.expect(";", "`;` or an operator")?;
             return Ok(Node::Eval { expr });
         }

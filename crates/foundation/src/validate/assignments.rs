@@ -8,8 +8,10 @@ use rustc_hash::{FxHashMap, FxHashSet};
 pub(crate) struct Assignments {
     /// The `let`s that are assigned somewhere.
     assigned: FxHashSet<usize>,
-    /// For each loop the `let`s outside it that are assigned inside it, in order.
-    loops: FxHashMap<usize, Vec<usize>>,
+    /// Every assignment, in order: its number and that of the `let`.
+    all: Vec<(u32, u32)>,
+    /// For each loop the number of the statement after it.
+    ends: FxHashMap<usize, u32>,
 }
 
 impl Assignments {
@@ -27,9 +29,19 @@ impl Assignments {
         self.assigned.contains(&node)
     }
 
-    /// The `let`s outside the loop with this number that are assigned inside it.
-    pub(crate) fn in_loop(&self, node: usize) -> &[usize] {
-        self.loops.get(&node).map_or(&[], Vec::as_slice)
+    /// The `let`s outside the loop with this number that are assigned inside it, each once.
+    pub(crate) fn in_loop(&self, node: usize) -> Vec<usize> {
+        let end = self.ends.get(&node).copied().unwrap_or(0);
+        let from = self.all.partition_point(|(number, _)| (*number as usize) < node);
+        let to = self.all.partition_point(|(number, _)| *number < end);
+        let inside = self.all.get(from..to).unwrap_or(&[]);
+        // A `let` that began after the loop did stands inside it.
+        let outside =
+            inside.iter().map(|(_, variable)| *variable as usize).filter(|variable| *variable < node);
+        let mut variables: Vec<usize> = outside.collect();
+        variables.sort_unstable();
+        variables.dedup();
+        variables
     }
 }
 
@@ -38,8 +50,8 @@ struct Resolver<'p> {
     result: Assignments,
     visible: FxHashMap<&'p Name, Vec<usize>>,
     scopes: Vec<Vec<&'p Name>>,
-    /// The open loops: their numbers and what is assigned in each so far.
-    open: Vec<(usize, Vec<usize>)>,
+    /// The numbers of the open loops.
+    open: Vec<usize>,
     next: usize,
 }
 
@@ -59,12 +71,10 @@ impl<'p> Resolver<'p> {
                     Node::Assign { name, .. } => {
                         if let Some(&variable) = self.visible.get(name).and_then(|v| v.last()) {
                             self.result.assigned.insert(variable);
-                            if let Some((_, list)) = self.open.last_mut() {
-                                list.push(variable);
-                            }
+                            self.result.all.push((number as u32, variable as u32));
                         }
                     }
-                    Node::Loop { .. } => self.open.push((number, Vec::new())),
+                    Node::Loop { .. } => self.open.push(number),
                     _ => {}
                 }
                 if node.bodies().next().is_some() {
@@ -91,14 +101,8 @@ impl<'p> Resolver<'p> {
     }
 
     fn close_loop(&mut self) {
-        let Some((number, mut list)) = self.open.pop() else { return };
-        list.sort_unstable();
-        list.dedup();
-        // A `let` that began after the loop did stands inside it.
-        list.retain(|variable| *variable < number);
-        if let Some((_, outer)) = self.open.last_mut() {
-            outer.extend_from_slice(&list);
+        if let Some(number) = self.open.pop() {
+            self.result.ends.insert(number, self.next as u32);
         }
-        self.result.loops.insert(number, list);
     }
 }

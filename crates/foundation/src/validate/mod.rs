@@ -296,7 +296,7 @@ impl<'p> Checker<'p> {
     /// What else the name could have meant: what it is, and the nearest visible name of the right sort.
     fn suggestion(&self, name: &Name, wanted: fn(Binding) -> bool) -> (Option<&'static str>, Option<Name>) {
         // A long program with a mistake in every line must not compare each with every name.
-        let few = self.names.len() <= 1000;
+        let few = self.names.len() <= 1000 && self.found.len() <= 100;
         let visible = self
             .names
             .iter()

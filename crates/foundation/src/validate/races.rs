@@ -6,7 +6,7 @@
 //! statements, and where the workgroup has more than one invocation.
 
 use crate::diagnostic::{Cause, Diagnostic, Note, Place, Problem};
-use crate::ops::Axis;
+use crate::ops::{AtomicOp, Axis};
 use crate::validate::Assignments;
 use crate::{BinOp, BufferAccess, Expr, Literal, Name, Node, Program};
 use rustc_hash::FxHashMap;
@@ -59,7 +59,19 @@ enum Id {
 enum Sort {
     Load,
     Store,
+    AtomicLoad,
+    /// An atomic that may write.
     Atomic,
+}
+
+impl Sort {
+    fn is_atomic(self) -> bool {
+        matches!(self, Sort::AtomicLoad | Sort::Atomic)
+    }
+
+    fn writes(self) -> bool {
+        matches!(self, Sort::Store | Sort::Atomic)
+    }
 }
 
 struct Access<'p> {
@@ -107,6 +119,12 @@ impl<'p> Finder<'p> {
             }
             let number = self.node;
             self.node += 1;
+            // A uniform load is a barrier before everything else of its statement.
+            node.for_each_expr(&mut |expr| {
+                if waits(expr) {
+                    self.window.clear();
+                }
+            });
             node.for_each_expr(&mut |expr| self.expression(expr, &path));
             if let Node::Let { name, value } = node
                 && !self.assignments.is_assigned(number)
@@ -138,9 +156,10 @@ impl<'p> Finder<'p> {
         let place = Place { span, path: path.to_owned() };
         match expr {
             Expr::Load { buffer, index } => self.access(buffer, index, Sort::Load, place),
+            Expr::Atomic { op: AtomicOp::Load, buffer, index, .. } => {
+                self.access(buffer, index, Sort::AtomicLoad, place);
+            }
             Expr::Atomic { buffer, index, .. } => self.access(buffer, index, Sort::Atomic, place),
-            // It is a barrier of the workgroup at least.
-            Expr::UniformLoad { .. } => self.window.clear(),
             _ => {}
         }
     }
@@ -154,7 +173,13 @@ impl<'p> Finder<'p> {
         }
         let index = self.classify(index);
         // An index past the end touches nothing.
-        if matches!((index, decl.count()), (Index::Constant(i), Some(count)) if i >= count) {
+        let least = match index {
+            Index::Constant(least) => least,
+            // A small step back is a large step forward that wraps.
+            Index::Own(_, offset) if offset < 1 << 31 => offset,
+            Index::Own(..) | Index::Other => 0,
+        };
+        if decl.count().is_some_and(|count| least >= count) {
             return;
         }
         let access = Access { buffer, index, sort, place };
@@ -197,17 +222,25 @@ fn conflict(a: &Access<'_>, b: &Access<'_>, width: u32) -> Option<Problem> {
     match (a.index, b.index) {
         (Index::Constant(i), Index::Constant(k)) if i == k => {
             // Two plain accesses, one a store: the store has been reported by itself.
-            ((a.sort == Sort::Atomic) != (b.sort == Sort::Atomic)).then_some(Problem::MixedRace(name))
+            let mixed = a.sort.is_atomic() != b.sort.is_atomic();
+            (mixed && (a.sort.writes() || b.sort.writes())).then_some(Problem::MixedRace(name))
         }
         (Index::Own(x, i), Index::Own(y, k)) if x == y && i != k => {
             // Two invocations so far apart stand in one workgroup if it is wider than that.
             let near = i.wrapping_sub(k).min(k.wrapping_sub(i)) < width;
             let one_stores = a.sort == Sort::Store || b.sort == Sort::Store;
-            (near && one_stores && (a.sort != Sort::Atomic && b.sort != Sort::Atomic))
-                .then_some(Problem::NeighbourRace(name))
+            let plain = !a.sort.is_atomic() && !b.sort.is_atomic();
+            (near && one_stores && plain).then_some(Problem::NeighbourRace(name))
         }
         _ => None,
     }
+}
+
+/// Whether the expression holds a uniform load.
+fn waits(expr: &Expr) -> bool {
+    let mut found = matches!(expr, Expr::UniformLoad { .. });
+    expr.for_each_operand(&mut |operand| found |= waits(operand));
+    found
 }
 
 /// Whether a statement may end some invocations, so that not all go on to the next one.

@@ -5,7 +5,7 @@ use super::{Binding, Checker, Origin, Value, Variable};
 use crate::diagnostic::{Cause, Diagnostic, Note, Problem, Role};
 use crate::ops::{MemoryOrdering, Scope};
 use crate::validate::path::Step;
-use crate::{Body, BufferAccess, Event, Expr, Name, Node, Type, Walk};
+use crate::{Body, BufferAccess, Event, Expr, Literal, Name, Node, Type, Walk};
 
 impl<'p> Checker<'p> {
     pub(super) fn entry(&mut self) {
@@ -112,7 +112,7 @@ impl<'p> Checker<'p> {
         match self.variables[id].origin {
             Origin::Let(node) if self.program.source().is_some_and(|s| !s.nodes[node].mutable) => {
                 let declared = self.declared_at(Binding::Variable(id));
-                let note = Note { place: declared, cause: Cause::Declared(name.clone()) };
+                let note = Note { place: declared, cause: Cause::NotMutable(name.clone()) };
                 let (problem, place) = (Problem::AssignedImmutable(name.clone()), self.name_place(number));
                 self.found.push(Diagnostic { problem, place, notes: vec![note] });
             }
@@ -136,11 +136,29 @@ impl<'p> Checker<'p> {
         self.flows.log.push((variable, old));
     }
 
+    /// Gives up following a variable where the graph has grown too large; gives whether it has.
+    fn lose(&mut self, variable: usize) -> bool {
+        let Some(lost) = self.graph.lost() else { return false };
+        if self.variables[variable].uniform != lost {
+            self.set(variable, lost);
+        }
+        true
+    }
+
     fn store(&mut self, number: usize, buffer: &'p Name, index: &'p Expr, value: &'p Expr) {
+        let constant = match index {
+            Expr::Literal(Literal::U32(index)) => Some(*index),
+            _ => None,
+        };
         let index = self.typed_expr("index", index, Some((Type::U32, Role::Index)));
         let decl = self.buffer(buffer, |checker| checker.name_place(number));
         let shared = decl.is_some_and(|decl| decl.access() != BufferAccess::Local);
-        if shared && number < self.first_end && self.program.workgroup_size().invocations() > 1 {
+        let inside = match (constant, decl.and_then(|decl| decl.count())) {
+            (Some(index), Some(count)) => index < count,
+            _ => true,
+        };
+        let certain = inside && !self.flows.dead && self.flows.doubtful == 0 && number < self.first_end;
+        if shared && certain && self.program.workgroup_size().invocations() > 1 {
             let control = self.control();
             let problem = Problem::StoreRace(buffer.clone());
             let place = self.name_place(number);
@@ -192,16 +210,21 @@ impl<'p> Checker<'p> {
 
     /// The values that reach the head of a loop, or its exit, from here.
     fn carry(&mut self, innermost: usize, leaves: bool) {
-        let open = &self.flows.loops[innermost];
-        for (variable, head, exit) in &open.carried {
-            let now = self.variables[*variable].uniform;
-            if self.graph.is_full() {
-                // Give up precision rather than time: see `Graph::MAX_EDGES`.
-                let at = At::Statement { node: 0 };
-                let lost =
-                    self.graph.source(Level::Divergent, at, "this program has too many jumps to follow");
+        if self.flows.loops[innermost].lost {
+            return;
+        }
+        if let Some(lost) = self.graph.lost() {
+            // Give up precision rather than time: see `Graph::lost`.
+            let open = &mut self.flows.loops[innermost];
+            open.lost = true;
+            for (_, head, _) in &open.carried {
                 self.graph.edge(lost, *head);
-            } else if now != *head {
+            }
+            return;
+        }
+        for (variable, head, exit) in &self.flows.loops[innermost].carried {
+            let now = self.variables[*variable].uniform;
+            if now != *head {
                 self.graph.edge(now, if leaves { *exit } else { *head });
             }
         }
@@ -210,10 +233,12 @@ impl<'p> Checker<'p> {
     fn if_chain(&mut self, number: usize, first: &'p Node) {
         let outer = self.flows.control;
         let was_dead = self.flows.dead;
+        let rest = self.rest();
         let mut branches = Vec::new();
         let mut link = first;
         let mut number = number;
         let mut links = 0;
+        let mut doubtful = false;
         loop {
             let Node::If { cond, then, otherwise } = link else { unreachable!("a chain of `if`s") };
             let value = self.typed_expr("cond", cond, Some((Type::Bool, Role::Condition)));
@@ -221,7 +246,12 @@ impl<'p> Checker<'p> {
             let taken = self.graph.because(value.uniform, at, Cause::Branch);
             let control = self.control();
             self.flows.control = self.graph.join(control, taken);
-            branches.push(self.branch("then", then));
+            // A constant condition says that one of the branches may never run.
+            doubtful |= matches!(cond, Expr::Literal(_));
+            self.flows.doubtful += u32::from(doubtful);
+            branches.push(self.branch("then", then, was_dead));
+            self.flows.doubtful -= u32::from(doubtful);
+            self.set_rest(rest);
             match otherwise.as_else_if() {
                 Some(next) => {
                     links += 1;
@@ -236,7 +266,9 @@ impl<'p> Checker<'p> {
                     self.effect = None;
                 }
                 None => {
-                    branches.push(self.branch("else", otherwise));
+                    self.flows.doubtful += u32::from(doubtful);
+                    branches.push(self.branch("else", otherwise, was_dead));
+                    self.flows.doubtful -= u32::from(doubtful);
                     break;
                 }
             }
@@ -245,14 +277,30 @@ impl<'p> Checker<'p> {
             self.path.pop();
         }
         self.flows.control = outer;
+        let mut after = rest;
+        for branch in &branches {
+            after = self.graph.join(after, branch.rest);
+        }
+        self.set_rest(after);
         self.merge(branches);
         self.flows.dead |= was_dead;
     }
 
+    /// What `continue`s have left for the rest of the innermost loop's body.
+    fn rest(&self) -> Uniform {
+        self.flows.loops.last().map_or(Uniform::GRID, |open| open.rest)
+    }
+
+    fn set_rest(&mut self, rest: Uniform) {
+        if let Some(open) = self.flows.loops.last_mut() {
+            open.rest = rest;
+        }
+    }
+
     /// Checks a branch and takes back what it did to the variables.
-    fn branch(&mut self, name: &'static str, body: &'p Body) -> Branch {
+    fn branch(&mut self, name: &'static str, body: &'p Body, was_dead: bool) -> Branch {
         let mark = self.flows.log.len();
-        self.flows.dead = false;
+        self.flows.dead = was_dead;
         self.body(name, body);
         let falls = !std::mem::replace(&mut self.flows.dead, false);
         let mut left = Vec::new();
@@ -266,7 +314,7 @@ impl<'p> Checker<'p> {
         // Stable order, so of the entries of one variable the last assignment comes first and is kept.
         left.sort_by_key(|(variable, _)| *variable);
         left.dedup_by_key(|(variable, _)| *variable);
-        Branch { falls, left }
+        Branch { falls, left, rest: self.rest() }
     }
 
     /// The values after branches: what every branch that goes on leaves in a variable, or left alone.
@@ -278,6 +326,9 @@ impl<'p> Checker<'p> {
         left.sort_by_key(|(variable, _)| *variable);
         for entries in left.chunk_by(|a, b| a.0 == b.0) {
             let variable = entries[0].0;
+            if self.lose(variable) {
+                continue;
+            }
             let mut uniform = entries[0].1;
             for (_, other) in &entries[1..] {
                 uniform = self.graph.join(uniform, *other);
@@ -300,24 +351,32 @@ impl<'p> Checker<'p> {
         self.graph.edge(outer, control);
         self.graph.edge(bounds, control);
         let assigned = self.assigned_in(number);
-        let carried: Vec<_> = assigned
-            .into_iter()
-            .map(|variable| {
-                let (head, exit) = (self.graph.node(None), self.graph.node(None));
-                self.graph.edge(self.variables[variable].uniform, head);
-                self.graph.edge(head, exit);
-                self.set(variable, head);
-                (variable, head, exit)
-            })
-            .collect();
-        let was_dead = std::mem::replace(&mut self.flows.dead, false);
+        let mut carried = Vec::new();
+        for variable in assigned {
+            if self.lose(variable) {
+                continue;
+            }
+            let (head, exit) = (self.graph.node(None), self.graph.node(None));
+            self.graph.edge(self.variables[variable].uniform, head);
+            self.graph.edge(head, exit);
+            self.set(variable, head);
+            carried.push((variable, head, exit));
+        }
+        let was_dead = self.flows.dead;
         let before = std::mem::replace(&mut self.flows.control, control);
-        self.flows.loops.push(OpenLoop { control, rest: Uniform::GRID, carried });
+        self.flows.loops.push(OpenLoop { control, rest: Uniform::GRID, carried, lost: false });
         let value = Value { ty: Some(Type::U32), uniform: bounds };
+        // A loop over nothing, too, is doubtful.
+        let doubtful = match (from, to) {
+            (Expr::Literal(Literal::U32(from)), Expr::Literal(Literal::U32(to))) => from >= to,
+            _ => false,
+        };
+        self.flows.doubtful += u32::from(doubtful);
         self.scope(|checker| {
             checker.open_variable(var, Origin::Loop(number), value);
             checker.body("body", body);
         });
+        self.flows.doubtful -= u32::from(doubtful);
         if !self.flows.dead {
             let innermost = self.flows.loops.len() - 1;
             self.carry(innermost, false);

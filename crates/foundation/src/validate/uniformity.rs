@@ -60,10 +60,16 @@ struct Shared {
 /// A cause at a place, for a note.
 pub(super) type Reason = (At, Cause);
 
+/// The number that stands for no reason and no node.
+const NONE: u32 = u32::MAX;
+
 #[derive(Default)]
 pub(super) struct Graph {
-    /// For each node after the first: why it may differ, if there is something to say.
-    reasons: Vec<Option<Reason>>,
+    /// For each node after the first the number of its reason, if there is something to say.
+    reason: Vec<u32>,
+    reasons: Vec<Reason>,
+    /// What joins become once there are too many of them.
+    lost: Option<Uniform>,
     /// The nodes that differ by nature.
     sources: Vec<(Uniform, Level)>,
     /// From the more uniform side to the node that cannot be more uniform than it.
@@ -73,23 +79,39 @@ pub(super) struct Graph {
 }
 
 impl Graph {
-    /// Beyond this many edges joins at jumps count as divergent instead of being followed. Only programs made
-    /// to be slow have so many.
-    pub(super) const MAX_EDGES: usize = 30_000_000;
+    /// Beyond this many nodes and edges joins of variables count as divergent instead of being followed. Only
+    /// programs made to be slow have so many: hundreds of nested loops or branches that assign thousands of
+    /// variables each.
+    const MAX_SIZE: usize = 16_000_000;
 
     pub(super) fn node(&mut self, reason: Option<Reason>) -> Uniform {
-        self.reasons.push(reason);
-        Uniform(self.reasons.len() as u32)
+        let number = reason.map_or(NONE, |reason| {
+            self.reasons.push(reason);
+            self.reasons.len() as u32 - 1
+        });
+        self.reason.push(number);
+        Uniform(self.reason.len() as u32)
+    }
+
+    /// The node that stands for a join where the graph has grown too large, else nothing.
+    pub(super) fn lost(&mut self) -> Option<Uniform> {
+        if self.reason.len() + self.edges.len() <= Graph::MAX_SIZE {
+            return None;
+        }
+        Some(match self.lost {
+            Some(lost) => lost,
+            None => {
+                let why = "this program has too many joins of variables to follow";
+                let lost = self.source(Level::Divergent, At::Statement { node: 0 }, why);
+                *self.lost.insert(lost)
+            }
+        })
     }
 
     pub(super) fn edge(&mut self, from: Uniform, to: Uniform) {
         if from != Uniform::GRID && from != to {
             self.edges.push((from, to));
         }
-    }
-
-    pub(super) fn is_full(&self) -> bool {
-        self.edges.len() > Graph::MAX_EDGES
     }
 
     /// A value that differs by nature.
@@ -151,8 +173,9 @@ impl Graph {
                 let mut reasons = Vec::new();
                 let mut next = Some(demand.node);
                 while let Some(node) = next {
-                    reasons.extend(self.reasons[node.0 as usize - 1].clone());
-                    next = solution.raised_by[node.0 as usize];
+                    reasons.extend(self.reasons.get(self.reason[node.0 as usize - 1] as usize).cloned());
+                    let by = solution.raised_by[node.0 as usize];
+                    next = (by != NONE).then_some(Uniform(by));
                 }
                 (demand.problem, demand.place, summarize(reasons))
             })
@@ -161,7 +184,7 @@ impl Graph {
     }
 
     fn levels(&self) -> Solution {
-        let count = self.reasons.len() + 1;
+        let count = self.reason.len() + 1;
         // Edges by their start, as offsets into one array.
         let mut offsets = vec![0u32; count + 1];
         for (from, _) in &self.edges {
@@ -178,12 +201,12 @@ impl Graph {
             *slot += 1;
         }
         let mut levels = vec![Level::Grid; count];
-        let mut raised_by = vec![None; count];
+        let mut raised_by = vec![NONE; count];
         // The least uniform level first: each node is then reached once, at its final level.
         for level in [Level::Divergent, Level::Workgroup] {
             let fits = |(_, own): &&(Uniform, Level)| *own == level;
             let mut queue: std::collections::VecDeque<_> =
-                self.sources.iter().filter(fits).map(|(node, _)| (*node, None)).collect();
+                self.sources.iter().filter(fits).map(|(node, _)| (*node, NONE)).collect();
             while let Some((node, by)) = queue.pop_front() {
                 let i = node.0 as usize;
                 if levels[i] >= level {
@@ -192,7 +215,7 @@ impl Graph {
                 levels[i] = level;
                 raised_by[i] = by;
                 let dependents = &targets[offsets[i] as usize..offsets[i + 1] as usize];
-                queue.extend(dependents.iter().map(|to| (*to, Some(node))));
+                queue.extend(dependents.iter().map(|to| (*to, node.0)));
             }
         }
         Solution { levels, raised_by }
@@ -201,7 +224,7 @@ impl Graph {
 
 struct Solution {
     levels: Vec<Level>,
-    raised_by: Vec<Option<Uniform>>,
+    raised_by: Vec<u32>,
 }
 
 /// The first steps and the source; a long chain of copies in between helps nobody.
@@ -223,6 +246,8 @@ pub(super) struct OpenLoop {
     pub(super) rest: Uniform,
     /// The variables assigned in it: their number, the join at its head and the join after it.
     pub(super) carried: Vec<(usize, Uniform, Uniform)>,
+    /// Whether the values of these are no longer followed.
+    pub(super) lost: bool,
 }
 
 /// The control flow around the statement that is being checked.
@@ -234,11 +259,13 @@ pub(super) struct Flows {
     pub(super) dead: bool,
     /// What each assignment replaced, for undoing at the end of a branch.
     pub(super) log: Vec<(usize, Uniform)>,
+    /// How many bodies around may never run although control reaches them: under a constant condition, say.
+    pub(super) doubtful: u32,
 }
 
 impl Default for Flows {
     fn default() -> Flows {
-        Flows { control: Uniform::GRID, loops: Vec::new(), dead: false, log: Vec::new() }
+        Flows { control: Uniform::GRID, loops: Vec::new(), dead: false, log: Vec::new(), doubtful: 0 }
     }
 }
 
@@ -246,6 +273,8 @@ impl Default for Flows {
 pub(super) struct Branch {
     pub(super) falls: bool,
     pub(super) left: Vec<(usize, Uniform)>,
+    /// What its `continue`s leave for the rest of the loop's body.
+    pub(super) rest: Uniform,
 }
 
 /// A note that an assignment made a variable differ.

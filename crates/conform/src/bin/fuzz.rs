@@ -1,0 +1,268 @@
+//! Long runs of everything that `vyre-conform` checks.
+//!
+//! ```text
+//! fuzz roundtrip N    N programs through text, layout and wire, unchanged
+//! fuzz schedules N    N programs under many schedules and both forms, equal bytes; coverage must be complete
+//! fuzz text N         N hostile texts: parsing and validating ends soon, without a panic
+//! fuzz bytes N        N hostile encodings: decoding and validating ends soon, without a panic
+//! fuzz show SEED      the case of a seed as a test file
+//!
+//! --seed S      the first seed (default 0); the others follow
+//! --size N      about how many statements a program has (default 40)
+//! --orders N    how many schedules (default 8)
+//! --out DIR     where reduced failures are written (default: they are printed)
+//! --corpus DIR  test files to mutate (default: tests/files of this repository)
+//! ```
+//! Progress goes to standard error, the summary to standard output. The exit code is 1 if anything failed and 2
+//! if the arguments are wrong. A seed always means the same program, so a failure is repeated with
+//! `--seed` and N = 1.
+
+#![allow(clippy::print_stdout, clippy::print_stderr)]
+
+use std::path::{Path, PathBuf};
+use std::process::{ExitCode, exit};
+use std::str::FromStr;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::{Duration, Instant};
+use vyre_conform::{
+    Case, Coverage, DEFAULT_SIZE, Executor, Observed, Reference, ThroughText, ThroughWire, compare, generate,
+    hostile, is_deterministic, reduce, reduce_unordered, roundtrip, schedules, test_file,
+};
+use vyre_reference::Schedule;
+
+/// After this many failures a run ends: they are likely one bug.
+const MOST_FAILURES: u64 = 10;
+/// One input that takes longer than this hangs.
+const HANG: Duration = Duration::from_secs(120);
+
+struct Arguments {
+    command: String,
+    number: u64,
+    seed: u64,
+    size: u32,
+    orders: usize,
+    out: Option<PathBuf>,
+    corpus: PathBuf,
+}
+
+fn main() -> ExitCode {
+    let arguments = match Arguments::parse(std::env::args().skip(1)) {
+        Ok(arguments) => arguments,
+        Err(problem) => {
+            eprintln!(
+                "fuzz: {problem}\nhelp: fuzz roundtrip|schedules|text|bytes|show N [--seed S] [--size N] [--orders N] [--out DIR] [--corpus DIR]"
+            );
+            return ExitCode::from(2);
+        }
+    };
+    let mut run =
+        Run { arguments, started: Instant::now(), failures: 0, done: 0, slowest: (Duration::ZERO, 0) };
+    watch();
+    let passed = match run.arguments.command.as_str() {
+        "roundtrip" => run.roundtrip(),
+        "schedules" => run.schedules(),
+        "text" => run.text(),
+        "bytes" => run.bytes(),
+        _ => run.show(),
+    };
+    if passed { ExitCode::SUCCESS } else { ExitCode::FAILURE }
+}
+
+impl Arguments {
+    fn parse(mut given: impl Iterator<Item = String>) -> Result<Arguments, String> {
+        let command = given.next().ok_or("no command")?;
+        if !["roundtrip", "schedules", "text", "bytes", "show"].contains(&command.as_str()) {
+            return Err(format!("unknown command `{command}`"));
+        }
+        let number = parsed(given.next())?;
+        let corpus = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/files");
+        let mut arguments =
+            Arguments { command, number, seed: 0, size: DEFAULT_SIZE, orders: 8, out: None, corpus };
+        while let Some(option) = given.next() {
+            let value = given.next();
+            match option.as_str() {
+                "--seed" => arguments.seed = parsed(value)?,
+                "--size" => arguments.size = parsed(value)?,
+                "--orders" => arguments.orders = parsed(value)?,
+                "--out" => arguments.out = Some(value.ok_or("`--out` needs a directory")?.into()),
+                "--corpus" => arguments.corpus = value.ok_or("`--corpus` needs a directory")?.into(),
+                other => return Err(format!("unknown option `{other}`")),
+            }
+        }
+        Ok(arguments)
+    }
+}
+
+fn parsed<T: FromStr>(value: Option<String>) -> Result<T, String> {
+    let value = value.ok_or("a number is missing")?;
+    value.parse().map_err(|_| format!("`{value}` is not a number that fits"))
+}
+
+/// The seed being checked, plus one; 0 before the first.
+static CURRENT: AtomicU64 = AtomicU64::new(0);
+
+/// Ends the process where one input takes too long, and says which.
+fn watch() {
+    std::thread::spawn(|| {
+        let mut last = (0, Instant::now());
+        loop {
+            std::thread::sleep(Duration::from_secs(1));
+            let current = CURRENT.load(Ordering::Relaxed);
+            if current != last.0 {
+                last = (current, Instant::now());
+            } else if current != 0 && last.1.elapsed() > HANG {
+                eprintln!("seed {} has taken {HANG:?} and does not end", current - 1);
+                exit(1);
+            }
+        }
+    });
+}
+
+struct Run {
+    arguments: Arguments,
+    started: Instant,
+    failures: u64,
+    done: u64,
+    /// How long the slowest seed took, and which it is.
+    slowest: (Duration, u64),
+}
+
+impl Run {
+    /// Calls `check` for each seed until too many have failed.
+    fn each(&mut self, mut check: impl FnMut(&mut Run, u64)) {
+        let mut shown = Instant::now();
+        let first = self.arguments.seed;
+        for seed in (0..self.arguments.number).map(|i| first.wrapping_add(i)) {
+            CURRENT.store(seed.wrapping_add(1), Ordering::Relaxed);
+            let start = Instant::now();
+            check(self, seed);
+            self.done += 1;
+            self.slowest = self.slowest.max((start.elapsed(), seed));
+            if shown.elapsed() > Duration::from_secs(5) {
+                shown = Instant::now();
+                let (done, total) = (self.done, self.arguments.number);
+                eprintln!("{done} of {total}, {} failures, {:.0?}", self.failures, self.started.elapsed());
+            }
+            if self.failures >= MOST_FAILURES {
+                eprintln!("stopping after {MOST_FAILURES} failures");
+                break;
+            }
+        }
+        CURRENT.store(0, Ordering::Relaxed);
+    }
+
+    fn summary(&self, what: &str) -> bool {
+        let took = self.started.elapsed();
+        println!("{}: {} {what}, {} failures, {took:.1?}", self.arguments.command, self.done, self.failures);
+        println!("the slowest was seed {} with {:.1?}", self.slowest.1, self.slowest.0);
+        self.failures == 0
+    }
+
+    fn roundtrip(&mut self) -> bool {
+        self.each(|run, seed| {
+            let case = generate(seed, run.arguments.size);
+            if let Err(problem) = roundtrip::check(&case.program) {
+                run.failed(seed, &case, &problem, &mut |case| roundtrip::check(&case.program).is_err());
+            }
+        });
+        self.summary("programs through text, layout and wire")
+    }
+
+    fn schedules(&mut self) -> bool {
+        let mut coverage = Coverage::default();
+        let mut traps = 0;
+        self.each(|run, seed| {
+            let case = generate(seed, run.arguments.size);
+            coverage.add_case(&case);
+            let executors = executors(seed, run.arguments.orders);
+            if let Some(mismatch) = compare(&case, &executors) {
+                let text = mismatch.to_string();
+                run.failed(seed, &case, &text, &mut |case| compare(case, &executors).is_some());
+            }
+            let observed = Reference::new(Schedule::InOrder).run(&case);
+            traps += u64::from(matches!(observed, Ok(Observed::Trap { .. })));
+        });
+        println!("{coverage}");
+        println!("{traps} programs trapped");
+        self.summary(&format!("programs under {} schedules", self.arguments.orders))
+            && coverage.missing().is_empty()
+    }
+
+    fn text(&mut self) -> bool {
+        let corpus = hostile::Corpus::read(&self.arguments.corpus).unwrap_or_default();
+        eprintln!("{} files to mutate", corpus.len());
+        self.each(|run, seed| {
+            let text = hostile::text(seed, &corpus);
+            if let Err(problem) = hostile::check_text(&text) {
+                run.input_failed(seed, &problem, text.as_bytes(), "txt");
+            }
+        });
+        self.summary("texts")
+    }
+
+    fn bytes(&mut self) -> bool {
+        self.each(|run, seed| {
+            let bytes = hostile::bytes(seed);
+            if let Err(problem) = hostile::check_bytes(&bytes) {
+                run.input_failed(seed, &problem, &bytes, "wire");
+            }
+        });
+        self.summary("encodings")
+    }
+
+    fn show(&self) -> bool {
+        let case = generate(self.arguments.number, self.arguments.size);
+        match Reference::new(Schedule::InOrder).run(&case) {
+            Ok(observed) => {
+                println!("{}", test_file(&case, &observed, &format!("Seed {}.", self.arguments.number)));
+                true
+            }
+            Err(failure) => {
+                println!("{}\n{failure}", case.program);
+                false
+            }
+        }
+    }
+
+    /// Reports a failing case, reduces it and writes it as a test.
+    fn failed(&mut self, seed: u64, case: &Case, problem: &str, fails: &mut dyn FnMut(&Case) -> bool) {
+        self.failures += 1;
+        println!("seed {seed}: {problem}");
+        CURRENT.store(0, Ordering::Relaxed);
+        let ordered = is_deterministic(case, Duration::from_secs(10));
+        let small = if ordered { reduce(case, fails) } else { reduce_unordered(case, fails) };
+        let comment = format!("Found by fuzzing, seed {seed}: {}", problem.lines().next().unwrap_or(""));
+        let text = match Reference::new(Schedule::InOrder).run(&small) {
+            Ok(observed) => test_file(&small, &observed, &comment),
+            Err(failure) => format!("// {comment}\n// {failure}\n{}", small.program),
+        };
+        self.write(&format!("{}_{seed}.vyre", self.arguments.command), text.as_bytes());
+    }
+
+    /// Reports a failing input and writes it as it is.
+    fn input_failed(&mut self, seed: u64, problem: &str, input: &[u8], extension: &str) {
+        self.failures += 1;
+        println!("seed {seed}: {problem}");
+        self.write(&format!("{}_{seed}.{extension}", self.arguments.command), input);
+    }
+
+    fn write(&self, name: &str, contents: &[u8]) {
+        let Some(directory) = &self.arguments.out else {
+            return println!("{}", String::from_utf8_lossy(&contents[..contents.len().min(4000)]));
+        };
+        let path = directory.join(name);
+        let written = std::fs::create_dir_all(directory).and_then(|()| std::fs::write(&path, contents));
+        match written {
+            Ok(()) => println!("  written to {}", path.display()),
+            Err(error) => println!("  {} could not be written: {error}", path.display()),
+        }
+    }
+}
+
+/// The reference under this many schedules, and on the program after a trip through text and wire.
+fn executors(seed: u64, orders: usize) -> Vec<Box<dyn Executor>> {
+    let mut executors = schedules(seed, orders);
+    executors.push(Box::new(ThroughText));
+    executors.push(Box::new(ThroughWire));
+    executors
+}
