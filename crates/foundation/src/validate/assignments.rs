@@ -29,19 +29,14 @@ impl Assignments {
         self.assigned.contains(&node)
     }
 
-    /// The `let`s outside the loop with this number that are assigned inside it, each once.
-    pub(crate) fn in_loop(&self, node: usize) -> Vec<usize> {
+    /// The `let`s outside the loop with this number that are assigned inside it, once per assignment.
+    pub(crate) fn in_loop(&self, node: usize) -> impl Iterator<Item = usize> {
         let end = self.ends.get(&node).copied().unwrap_or(0);
         let from = self.all.partition_point(|(number, _)| (*number as usize) < node);
         let to = self.all.partition_point(|(number, _)| *number < end);
-        let inside = self.all.get(from..to).unwrap_or(&[]);
+        let inside = self.all.get(from..to).unwrap_or(&[]).iter();
         // A `let` that began after the loop did stands inside it.
-        let outside =
-            inside.iter().map(|(_, variable)| *variable as usize).filter(|variable| *variable < node);
-        let mut variables: Vec<usize> = outside.collect();
-        variables.sort_unstable();
-        variables.dedup();
-        variables
+        inside.map(|(_, variable)| *variable as usize).filter(move |variable| *variable < node)
     }
 }
 

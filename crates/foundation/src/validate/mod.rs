@@ -131,6 +131,8 @@ struct Variable {
     origin: Origin,
     /// Which value it holds at this point of the walk.
     uniform: Uniform,
+    /// The loop that was last found to assign it.
+    seen_in: usize,
 }
 
 /// The type and uniformity of an expression.
@@ -147,6 +149,8 @@ struct Checker<'p> {
     names: FxHashMap<&'p Name, Vec<Binding>>,
     opened: Vec<&'p Name>,
     variables: Vec<Variable>,
+    /// The variables of `let` statements, by the number of the statement.
+    variable_of_let: Vec<u32>,
     /// How many of the variables belong to functions; those of the entry body follow.
     function_variables: usize,
     assignments: Assignments,
@@ -172,6 +176,7 @@ impl<'p> Checker<'p> {
             names: FxHashMap::default(),
             opened: Vec::new(),
             variables: Vec::new(),
+            variable_of_let: Vec::new(),
             function_variables: 0,
             assignments: Assignments::of(program.entry()),
             graph: Graph::default(),
@@ -273,7 +278,11 @@ impl<'p> Checker<'p> {
     fn open_variable(&mut self, name: &'p Name, origin: Origin, value: Value) {
         let id = self.variables.len();
         let Value { ty, uniform } = value;
-        self.variables.push(Variable { name: name.clone(), ty, origin, uniform });
+        self.variables.push(Variable { name: name.clone(), ty, origin, uniform, seen_in: usize::MAX });
+        if let Origin::Let(node) = origin {
+            self.variable_of_let.resize(node + 1, u32::MAX);
+            self.variable_of_let[node] = id as u32;
+        }
         self.open(name, Binding::Variable(id));
     }
 

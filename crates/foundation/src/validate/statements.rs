@@ -1,7 +1,7 @@
 //! Statements: scopes, assignments, and the control flow that uniformity follows.
 
 use super::uniformity::{At, Branch, Level, OpenLoop, Uniform, assigned};
-use super::{Binding, Checker, Origin, Value, Variable};
+use super::{Binding, Checker, Origin, Value};
 use crate::diagnostic::{Cause, Diagnostic, Note, Problem, Role};
 use crate::ops::{MemoryOrdering, Scope};
 use crate::validate::path::Step;
@@ -390,16 +390,16 @@ impl<'p> Checker<'p> {
         self.flows.dead = was_dead;
     }
 
-    /// The variables, by their number in the walk, that are assigned in a loop.
-    fn assigned_in(&self, number: usize) -> Vec<usize> {
-        let lets = self.assignments.in_loop(number);
-        // Variables open in the order of their statements, so a number can be searched.
-        let first = self.function_variables;
-        let number = |variable: &Variable| match variable.origin {
-            Origin::Let(node) | Origin::Loop(node) => node,
-            Origin::Param(..) | Origin::FunctionLet(..) => 0,
-        };
-        let position = |node| self.variables[first..].binary_search_by_key(node, number).ok();
-        lets.iter().filter_map(position).map(|i| i + first).collect()
+    /// The variables, by their number in the walk, that are assigned in a loop, each once.
+    fn assigned_in(&mut self, number: usize) -> Vec<usize> {
+        let mut found = Vec::new();
+        for node in self.assignments.in_loop(number) {
+            let variable = self.variable_of_let[node] as usize;
+            // The mark of this loop: nobody else leaves it.
+            if std::mem::replace(&mut self.variables[variable].seen_in, number) != number {
+                found.push(variable);
+            }
+        }
+        found
     }
 }
