@@ -146,10 +146,35 @@ fn execute(program: &Program, run: &Run, schedule: Schedule) -> Result<Outcome, 
     Ok(vyre_reference::run(program, &inputs, &options)?)
 }
 
+/// The program raised from its flat form, which must come back as the same flat form.
+fn raised(program: &Program) -> Result<Program, String> {
+    let kernel = vyre_lower::lower(program);
+    let raised = vyre_lower::raise(&kernel);
+    if let Err(found) = raised.validate() {
+        return Err(format!("the raised program is not valid: {found}\n{raised}"));
+    }
+    // A trap ends its invocation in the raised program as well, next to the condition that says so.
+    if program.stats().traps > 0 {
+        return Ok(raised);
+    }
+    let again = vyre_lower::lower(&raised);
+    if again != kernel {
+        let again = vyre_lower::raise(&again);
+        return Err(format!("lowering the raised program gives another kernel:\n{raised}\n{again}"));
+    }
+    Ok(raised)
+}
+
 fn check_run(program: &Program, run: &Run) -> Result<(), String> {
     for schedule in SCHEDULES {
         let outcome = execute(program, run, schedule);
         compare(program, run, outcome).map_err(|problem| format!("{problem} (schedule {schedule:?})"))?;
+    }
+    let raised = raised(program)?;
+    for schedule in SCHEDULES {
+        let outcome = execute(&raised, run, schedule);
+        compare(program, run, outcome)
+            .map_err(|problem| format!("{problem} (schedule {schedule:?}, raised)\n{raised}"))?;
     }
     Ok(())
 }

@@ -14,6 +14,7 @@ mod statements;
 mod uniformity;
 
 pub(crate) use assignments::Assignments;
+pub use uniformity::Level;
 
 use crate::diagnostic::{Cause, Diagnostic, Diagnostics, Note, Place, Problem, Severity};
 use crate::{Body, Name, Program, Span, Type, is_identifier, is_reserved, nearest};
@@ -52,18 +53,20 @@ impl Program {
     }
 }
 
+/// How uniform the control inside each `if` and `for` of a valid program is, by the number of the statement in
+/// the order in which statements begin. `Return` and `Trap` do not count: invocations that have ended would
+/// decide as the others do.
+pub fn control_levels(program: &Program) -> FxHashMap<usize, Level> {
+    Checker::walked(program).graph.control_levels()
+}
+
 fn run(program: &Program, warnings: bool) -> Diagnostics {
     let found = limits::check(program);
     if !found.is_empty() {
         // The checks below recur over the tree and count on the limits.
         return found;
     }
-    let mut checker = Checker::new(program);
-    checker.declarations();
-    checker.functions();
-    checker.function_variables = checker.variables.len();
-    checker.entry();
-    let mut found = checker.finish();
+    let mut found = Checker::walked(program).finish();
     if warnings && !found.has_errors() {
         for warning in races::find(program) {
             found.push(warning);
@@ -187,6 +190,16 @@ impl<'p> Checker<'p> {
             function: None,
             effect: None,
         }
+    }
+
+    /// The checker after its walk over the whole program.
+    fn walked(program: &'p Program) -> Checker<'p> {
+        let mut checker = Checker::new(program);
+        checker.declarations();
+        checker.functions();
+        checker.function_variables = checker.variables.len();
+        checker.entry();
+        checker
     }
 
     fn finish(mut self) -> Diagnostics {

@@ -246,6 +246,7 @@ impl<'p> Checker<'p> {
             let taken = self.graph.because(value.uniform, at, Cause::Branch);
             let control = self.control();
             self.flows.control = self.graph.join(control, taken);
+            self.graph.control_of(number, self.flows.control);
             // A constant condition says that one of the branches may never run.
             doubtful |= matches!(cond, Expr::Literal(_));
             self.flows.doubtful += u32::from(doubtful);
@@ -350,6 +351,7 @@ impl<'p> Checker<'p> {
         let control = self.graph.node(None);
         self.graph.edge(outer, control);
         self.graph.edge(bounds, control);
+        self.graph.control_of(number, control);
         let assigned = self.assigned_in(number);
         let mut carried = Vec::new();
         for variable in assigned {

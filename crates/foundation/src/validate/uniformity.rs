@@ -8,6 +8,7 @@
 
 use crate::Name;
 use crate::diagnostic::{Cause, Place, Problem};
+use rustc_hash::FxHashMap;
 
 /// A value or a point of control. The first node is whatever is the same for the whole grid.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -18,11 +19,14 @@ impl Uniform {
     pub(super) const GRID: Uniform = Uniform(0);
 }
 
-/// How far a value is the same: a higher level is less uniform.
+/// How far a value or control is the same: a higher level is less uniform.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
-pub(super) enum Level {
+pub enum Level {
+    /// The same for all invocations of the grid.
     Grid,
+    /// The same for all invocations of a workgroup.
     Workgroup,
+    /// It may differ between any two invocations.
     Divergent,
 }
 
@@ -76,6 +80,8 @@ pub(super) struct Graph {
     edges: Vec<(Uniform, Uniform)>,
     demands: Vec<Demand>,
     shared: Vec<Shared>,
+    /// The control inside each `if` and `for`, by the number of the statement.
+    controls: Vec<(usize, Uniform)>,
 }
 
 impl Graph {
@@ -181,6 +187,17 @@ impl Graph {
             })
             .chain(races)
             .collect()
+    }
+
+    /// Remembers the control inside a statement.
+    pub(super) fn control_of(&mut self, statement: usize, control: Uniform) {
+        self.controls.push((statement, control));
+    }
+
+    /// How uniform the control inside each `if` and `for` is, by the number of the statement.
+    pub(super) fn control_levels(&self) -> FxHashMap<usize, Level> {
+        let levels = self.levels().levels;
+        self.controls.iter().map(|(statement, node)| (*statement, levels[node.0 as usize])).collect()
     }
 
     fn levels(&self) -> Solution {

@@ -1,0 +1,356 @@
+//! From a kernel under construction to its columns: without what nothing uses, in one canonical order.
+
+use crate::build::Builder;
+use crate::columns::{Items, Regions, Values};
+use crate::kernel::{Item, ItemId, Origin, RegionId, Value, ValueId};
+use crate::lower::roomy;
+use crate::uniformity::uniformity;
+use rustc_hash::FxHashMap;
+use vyre_foundation::Name;
+
+/// The columns of a kernel.
+#[derive(Default)]
+pub(crate) struct Parts {
+    pub(crate) values: Values,
+    pub(crate) items: Items,
+    pub(crate) regions: Regions,
+    pub(crate) pool: Vec<u32>,
+    pub(crate) origins: Vec<Origin>,
+    pub(crate) tags: Vec<Name>,
+}
+
+/// Writes what the builder holds as columns.
+///
+/// Rows are numbered as a walk over the items first needs them, operands before users, so that equal kernels
+/// have equal columns.
+pub(crate) fn finish(builder: &mut Builder, origins: &[Origin], tags: &[Name]) -> Parts {
+    let alias = invariants(builder);
+    let mut finisher = Finisher {
+        builder,
+        alias,
+        used: Vec::new(),
+        new_value: FxHashMap::default(),
+        known: FxHashMap::default(),
+        new_item: vec![u32::MAX; builder.items.len()],
+        slots: FxHashMap::default(),
+        versions: FxHashMap::default(),
+        all_origins: origins,
+        new_origin: FxHashMap::default(),
+        all_tags: tags,
+        items: Vec::new(),
+        regions: Vec::new(),
+        parts: Parts::default(),
+    };
+    finisher.used = finisher.mark();
+    finisher.region(Builder::ROOT);
+    finisher.write()
+}
+
+/// Parameters that never change, and results that are the same for both branches, with what they always are.
+fn invariants(builder: &mut Builder) -> FxHashMap<ValueId, ValueId> {
+    let mut alias: FxHashMap<ValueId, ValueId> = FxHashMap::default();
+    let mut rows: FxHashMap<(ItemId, u32, bool), ValueId> = FxHashMap::default();
+    for (i, value) in builder.values.iter().enumerate() {
+        match value {
+            Value::Param { item, index, .. } => rows.insert((*item, *index, true), ValueId(i as u32)),
+            Value::Out { item, index, .. } => rows.insert((*item, *index, false), ValueId(i as u32)),
+            _ => None,
+        };
+    }
+    let mut home = vec![Builder::ROOT; builder.items.len()];
+    for (i, region) in builder.regions.iter().enumerate() {
+        region.items.iter().for_each(|item| home[item.index()] = RegionId(i as u32));
+    }
+    loop {
+        let before = alias.len();
+        for (i, home) in home.iter().enumerate() {
+            let id = ItemId(i as u32);
+            match builder.items[i].clone() {
+                Item::Loop { first, next, .. } => {
+                    for (k, (first, next)) in (0..).zip(first.into_iter().zip(next)) {
+                        let Some(param) = rows.get(&(id, k, true)) else { continue };
+                        let (first, next) = (resolve(&alias, first), resolve(&alias, next));
+                        if alias.contains_key(param) || !(next == *param || next == first) {
+                            continue;
+                        }
+                        alias.insert(*param, first);
+                        if let Some(out) = rows.get(&(id, k, false)) {
+                            alias.insert(*out, first);
+                        }
+                    }
+                }
+                Item::If { cond, yields, .. } => {
+                    for (k, (a, b)) in (0..).zip(yields) {
+                        let (a, b) = (resolve(&alias, a), resolve(&alias, b));
+                        let Some(out) = rows.get(&(id, k, false)).filter(|out| !alias.contains_key(out))
+                        else {
+                            continue;
+                        };
+                        if a == b {
+                            alias.insert(*out, a);
+                        } else if [a, b].iter().all(|value| builder.exists_in(*value, *home)) {
+                            let cond = resolve(&alias, cond);
+                            let select = builder.select(cond, a, b);
+                            alias.insert(*out, select);
+                        }
+                    }
+                }
+                _ => {}
+            }
+        }
+        if alias.len() == before {
+            return alias;
+        }
+        builder.recompute_early(|value| resolve(&alias, value));
+    }
+}
+
+fn resolve(alias: &FxHashMap<ValueId, ValueId>, mut value: ValueId) -> ValueId {
+    while let Some(next) = alias.get(&value) {
+        value = *next;
+    }
+    value
+}
+
+struct Finisher<'b> {
+    builder: &'b Builder,
+    alias: FxHashMap<ValueId, ValueId>,
+    /// Which rows something needs.
+    used: Vec<bool>,
+    new_value: FxHashMap<ValueId, ValueId>,
+    known: FxHashMap<Value, ValueId>,
+    new_item: Vec<u32>,
+    /// The new numbers of the parameters and results that are kept.
+    slots: FxHashMap<(ItemId, u32), u32>,
+    versions: FxHashMap<u32, u32>,
+    all_origins: &'b [Origin],
+    new_origin: FxHashMap<u32, u32>,
+    all_tags: &'b [Name],
+    items: Vec<(Item, u32)>,
+    regions: Vec<Vec<ItemId>>,
+    parts: Parts,
+}
+
+impl Finisher<'_> {
+    fn resolve(&self, value: ValueId) -> ValueId {
+        resolve(&self.alias, value)
+    }
+
+    /// Marks what items need, around loops too.
+    fn mark(&self) -> Vec<bool> {
+        let mut used = vec![false; self.builder.values.len()];
+        let mut kept = FxHashMap::default();
+        let mut pending = Vec::new();
+        for item in &self.builder.items {
+            match item {
+                Item::Loop { guard, again, .. } => pending.extend([*guard, *again]),
+                _ => pending.extend(item.operands()),
+            }
+        }
+        while let Some(value) = pending.pop() {
+            let value = self.resolve(value);
+            if std::mem::replace(&mut used[value.index()], true) {
+                continue;
+            }
+            let row = self.builder.get(value);
+            pending.extend(row.operands());
+            let (Value::Param { item, index, .. } | Value::Out { item, index, .. }) = row else { continue };
+            if kept.insert((item, index), ()).is_none() {
+                match &self.builder.items[item.index()] {
+                    Item::Loop { first, next, .. } => {
+                        pending.extend([first[index as usize], next[index as usize]])
+                    }
+                    Item::If { yields, .. } => {
+                        let (a, b) = yields[index as usize];
+                        pending.extend([a, b]);
+                    }
+                    _ => {}
+                }
+            }
+        }
+        // A result needs its parameter's slot and the other way round: mark both rows by their slot.
+        for (i, value) in self.builder.values.iter().enumerate() {
+            if let Value::Param { item, index, .. } | Value::Out { item, index, .. } = value {
+                used[i] |= kept.contains_key(&(*item, *index));
+            }
+        }
+        used
+    }
+
+    /// The new number of a value; what it needs is numbered first.
+    fn value(&mut self, root: ValueId) -> ValueId {
+        let root = self.resolve(root);
+        let mut pending = vec![root];
+        while let Some(&top) = pending.last() {
+            if self.new_value.contains_key(&top) {
+                pending.pop();
+                continue;
+            }
+            let row = self.builder.get(top);
+            let missing: Vec<ValueId> = row
+                .operands()
+                .map(|operand| self.resolve(operand))
+                .filter(|operand| !self.new_value.contains_key(operand))
+                .collect();
+            if !missing.is_empty() {
+                pending.extend(missing.into_iter().rev());
+                continue;
+            }
+            pending.pop();
+            let row = self.renamed(row);
+            let new = self.row(row);
+            self.new_value.insert(top, new);
+        }
+        self.new_value[&root]
+    }
+
+    fn row(&mut self, row: Value) -> ValueId {
+        if let Some(known) = self.known.get(&row) {
+            return *known;
+        }
+        let id = ValueId(self.parts.values.len() as u32);
+        self.parts.values.push(row);
+        self.known.insert(row, id);
+        id
+    }
+
+    fn renamed(&self, row: Value) -> Value {
+        let new = |value: ValueId| self.new_value[&self.resolve(value)];
+        match row {
+            Value::Load { buffer, index, ty } => Value::Load { buffer, index: new(index), ty },
+            Value::Binary { op, ty, a, b } => Value::Binary { op, ty, a: new(a), b: new(b) },
+            Value::Unary { op, ty, a } => Value::Unary { op, ty, a: new(a) },
+            Value::Select { ty, cond, a, b } => Value::Select { ty, cond: new(cond), a: new(a), b: new(b) },
+            Value::Cast { from, to, a } => Value::Cast { from, to, a: new(a) },
+            Value::Bitcast { from, to, a } => Value::Bitcast { from, to, a: new(a) },
+            Value::Fma { a, b, c } => Value::Fma { a: new(a), b: new(b), c: new(c) },
+            Value::Param { item, index, ty } => {
+                let slot = self.slots[&(item, index)];
+                Value::Param { item: ItemId(self.new_item[item.index()]), index: slot, ty }
+            }
+            Value::Out { item, index, ty } => {
+                let slot = self.slots.get(&(item, index)).copied().unwrap_or(index);
+                Value::Out { item: ItemId(self.new_item[item.index()]), index: slot, ty }
+            }
+            leaf => leaf,
+        }
+    }
+
+    fn region(&mut self, region: RegionId) -> RegionId {
+        let new = RegionId(self.regions.len() as u32);
+        self.regions.push(Vec::new());
+        for old in &self.builder.regions[region.index()].items {
+            let id = roomy(|| self.item(*old));
+            self.regions[new.index()].push(id);
+        }
+        new
+    }
+
+    /// The slots of an item that are needed, in order, under their new numbers.
+    fn keep(&mut self, item: ItemId, count: usize) -> Vec<usize> {
+        let rows = self.used_slots(item, count);
+        for (new, old) in rows.iter().enumerate() {
+            self.slots.insert((item, *old as u32), new as u32);
+        }
+        rows
+    }
+
+    fn used_slots(&self, item: ItemId, count: usize) -> Vec<usize> {
+        let row = |index: u32, param: bool, ty| {
+            let value = if param { Value::Param { item, index, ty } } else { Value::Out { item, index, ty } };
+            self.builder.find(value).is_some_and(|id| self.used[id.index()] && !self.alias.contains_key(&id))
+        };
+        let is_used = |k: &usize| {
+            vyre_foundation::Type::ALL
+                .into_iter()
+                .any(|ty| row(*k as u32, true, ty) || row(*k as u32, false, ty))
+        };
+        (0..count).filter(is_used).collect()
+    }
+
+    fn item(&mut self, old: ItemId) -> ItemId {
+        let id = ItemId(self.items.len() as u32);
+        self.new_item[old.index()] = id.0;
+        let origin = self.origin(self.builder.origins[old.index()]);
+        self.items.push((Item::Barrier { scope: vyre_foundation::Scope::Grid }, origin));
+        let item = match self.builder.items[old.index()].clone() {
+            Item::If { cond, then, otherwise, yields } => {
+                let cond = self.value(cond);
+                let kept = self.keep(old, yields.len());
+                let then = self.region(then);
+                let otherwise = self.region(otherwise);
+                let pair = |this: &mut Self, k: usize| (this.value(yields[k].0), this.value(yields[k].1));
+                let yields = kept.into_iter().map(|k| pair(self, k)).collect();
+                Item::If { cond, then, otherwise, yields }
+            }
+            Item::Loop { guard, first, body, next, again } => {
+                let guard = self.value(guard);
+                let kept = self.keep(old, first.len());
+                let first = kept.iter().map(|k| self.value(first[*k])).collect();
+                let body = self.region(body);
+                let next = kept.iter().map(|k| self.value(next[*k])).collect();
+                let again = self.value(again);
+                Item::Loop { guard, first, body, next, again }
+            }
+            Item::Store { buffer, index, value } => {
+                Item::Store { buffer, index: self.value(index), value: self.value(value) }
+            }
+            Item::Load { buffer, index, version } => {
+                let next = self.versions.len() as u32;
+                let version = *self.versions.entry(version).or_insert(next);
+                Item::Load { buffer, index: self.value(index), version }
+            }
+            Item::Atomic { op, ordering, buffer, index, expected, value } => {
+                let index = self.value(index);
+                let expected = expected.map(|value| self.value(value));
+                let value = value.map(|value| self.value(value));
+                Item::Atomic { op, ordering, buffer, index, expected, value }
+            }
+            Item::Barrier { scope } => Item::Barrier { scope },
+            Item::UniformLoad { scope, buffer, index } => {
+                Item::UniformLoad { scope, buffer, index: self.value(index) }
+            }
+            Item::Trap { tag, value } => {
+                let value = self.value(value);
+                self.parts.tags.push(self.all_tags[tag as usize].clone());
+                Item::Trap { tag: self.parts.tags.len() as u32 - 1, value }
+            }
+            Item::Ballot { cond } => Item::Ballot { cond: self.value(cond) },
+            Item::Shuffle { value, lane } => {
+                Item::Shuffle { value: self.value(value), lane: self.value(lane) }
+            }
+            Item::Reduce { op, value } => Item::Reduce { op, value: self.value(value) },
+        };
+        self.items[id.index()].0 = item;
+        id
+    }
+
+    /// The new number of an origin; the ones around it are numbered first.
+    fn origin(&mut self, old: u32) -> u32 {
+        if old == 0 {
+            return 0;
+        }
+        if let Some(new) = self.new_origin.get(&old) {
+            return *new;
+        }
+        let origin = &self.all_origins[old as usize - 1];
+        let parent = roomy(|| self.origin(origin.parent));
+        self.parts.origins.push(Origin { parent, ..origin.clone() });
+        let new = self.parts.origins.len() as u32;
+        self.new_origin.insert(old, new);
+        new
+    }
+
+    fn write(mut self) -> Parts {
+        self.parts.values.uniformity = uniformity(&self.parts.values, &self.items);
+        for items in &self.regions {
+            self.parts.regions.start.push(self.parts.pool.len() as u32);
+            self.parts.regions.count.push(items.len() as u32);
+            self.parts.pool.extend(items.iter().map(|item| item.0));
+        }
+        for (item, origin) in &self.items {
+            self.parts.items.push(item, *origin, &mut self.parts.pool);
+        }
+        self.parts
+    }
+}

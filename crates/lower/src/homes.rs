@@ -1,0 +1,169 @@
+//! Where floating rows are computed. One function for all emitters.
+//!
+//! A row can exist from the deepest region among what it is made of, and must exist at the common ancestor of its
+//! uses. Between the two it is placed at the smallest loop depth, then as deep inside branches as possible, never
+//! into a loop. Loop-invariant work so ends up outside the loop without a pass that moves it.
+
+use crate::kernel::{Item, ItemId, Kernel, RegionId, Value, ValueId};
+
+/// Where each value row is computed.
+pub struct Homes {
+    /// The region of each row; for parameters and results the one they appear in.
+    pub region: Vec<RegionId>,
+    /// Before which item of that region, by position; the number of items means at its end.
+    pub before: Vec<u32>,
+    /// How many times each row is used.
+    pub uses: Vec<u32>,
+    places: Vec<Place>,
+}
+
+/// A region's place in the tree.
+#[derive(Clone, Copy)]
+struct Place {
+    parent: RegionId,
+    /// The position in the parent of the item that holds it.
+    position: u32,
+    depth: u32,
+    loops: u32,
+}
+
+impl Homes {
+    /// The homes of all rows of a kernel.
+    pub fn of(kernel: &Kernel) -> Homes {
+        let count = kernel.values.len();
+        let regions = kernel.regions.start.len();
+        let root = Place { parent: Kernel::ENTRY, position: 0, depth: 0, loops: 0 };
+        let mut homes = Homes {
+            region: vec![Kernel::ENTRY; count],
+            before: vec![u32::MAX; count],
+            uses: vec![0; count],
+            places: vec![root; regions],
+        };
+        let mut of_item = vec![(Kernel::ENTRY, 0); kernel.items.len()];
+        // Regions are numbered before what is nested in them.
+        for region in (0..regions as u32).map(RegionId) {
+            for (position, item) in (0..).zip(kernel.region(region)) {
+                of_item[item.index()] = (region, position);
+                match kernel.item(item) {
+                    Item::If { then, otherwise, .. } => {
+                        homes.nest(then, region, position, false);
+                        homes.nest(otherwise, region, position, false);
+                    }
+                    Item::Loop { body, .. } => homes.nest(body, region, position, true),
+                    _ => {}
+                }
+            }
+        }
+        homes.earliest(kernel, &of_item);
+        let early = homes.region.clone();
+        let mut latest: Vec<Option<(RegionId, u32)>> = vec![None; count];
+        homes.item_uses(kernel, &of_item, &mut latest);
+        homes.place(kernel, &early, &mut latest);
+        homes
+    }
+
+    fn nest(&mut self, region: RegionId, parent: RegionId, position: u32, is_loop: bool) {
+        let Place { depth, loops, .. } = self.places[parent.index()];
+        let loops = loops + u32::from(is_loop);
+        self.places[region.index()] = Place { parent, position, depth: depth + 1, loops };
+    }
+
+    fn earliest(&mut self, kernel: &Kernel, of_item: &[(RegionId, u32)]) {
+        for i in 0..kernel.values.len() {
+            self.region[i] = match kernel.value(ValueId(i as u32)) {
+                Value::Param { item, .. } => match kernel.item(item) {
+                    Item::Loop { body, .. } => body,
+                    _ => Kernel::ENTRY,
+                },
+                Value::Out { item, .. } => of_item[item.index()].0,
+                value => value
+                    .operands()
+                    .map(|operand| self.region[operand.index()])
+                    .max_by_key(|region| self.places[region.index()].depth)
+                    .unwrap_or(Kernel::ENTRY),
+            };
+        }
+    }
+
+    /// The deepest region that holds both places, and the position there of what comes first.
+    fn meet(&self, a: (RegionId, u32), b: (RegionId, u32)) -> (RegionId, u32) {
+        let (mut a, mut b) = (a, b);
+        let depth = |place: (RegionId, u32)| self.places[place.0.index()].depth;
+        let up = |place: (RegionId, u32)| {
+            let Place { parent, position, .. } = self.places[place.0.index()];
+            (parent, position)
+        };
+        while depth(a) > depth(b) {
+            a = up(a);
+        }
+        while depth(b) > depth(a) {
+            b = up(b);
+        }
+        while a.0 != b.0 {
+            (a, b) = (up(a), up(b));
+        }
+        (a.0, a.1.min(b.1))
+    }
+
+    fn use_at(&mut self, latest: &mut [Option<(RegionId, u32)>], value: ValueId, at: (RegionId, u32)) {
+        self.uses[value.index()] += 1;
+        let slot = &mut latest[value.index()];
+        *slot = Some(match *slot {
+            Some(earlier) => self.meet(earlier, at),
+            None => at,
+        });
+    }
+
+    fn item_uses(
+        &mut self,
+        kernel: &Kernel,
+        of_item: &[(RegionId, u32)],
+        latest: &mut [Option<(RegionId, u32)>],
+    ) {
+        let end = |region: RegionId| (region, kernel.regions.count[region.index()]);
+        for (i, at) in of_item.iter().enumerate() {
+            let item = kernel.item(ItemId(i as u32));
+            for operand in item.operands() {
+                self.use_at(latest, operand, *at);
+            }
+            match item {
+                Item::If { then, otherwise, yields, .. } => {
+                    for (a, b) in yields {
+                        self.use_at(latest, a, end(then));
+                        self.use_at(latest, b, end(otherwise));
+                    }
+                }
+                Item::Loop { body, next, again, .. } => {
+                    for value in next.into_iter().chain([again]) {
+                        self.use_at(latest, value, end(body));
+                    }
+                }
+                _ => {}
+            }
+        }
+    }
+
+    /// Users have larger numbers than what they use, so going down each row's uses are known.
+    fn place(&mut self, kernel: &Kernel, early: &[RegionId], latest: &mut [Option<(RegionId, u32)>]) {
+        for i in (0..kernel.values.len()).rev() {
+            let value = kernel.value(ValueId(i as u32));
+            let Some(mut at) = latest[i] else { continue };
+            let mut best = at;
+            while at.0 != early[i] {
+                let Place { parent, position, .. } = self.places[at.0.index()];
+                at = (parent, position);
+                let loops = |region: RegionId| self.places[region.index()].loops;
+                if loops(at.0) < loops(best.0) {
+                    best = at;
+                }
+            }
+            if !matches!(value, Value::Param { .. } | Value::Out { .. }) {
+                self.region[i] = best.0;
+            }
+            self.before[i] = best.1;
+            for operand in value.operands() {
+                self.use_at(latest, operand, best);
+            }
+        }
+    }
+}

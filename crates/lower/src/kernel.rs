@@ -1,0 +1,252 @@
+//! The flat form: what optimizer and emitters work on.
+//!
+//! **Values** are rows. Pure rows float: they belong to no statement, because every operation is total. Leaves
+//! are constants, ids, lengths, parameters of loops and results of items. An operand always has a smaller
+//! number than the row that uses it, so rows are acyclic; what goes around a loop stands in its item.
+//!
+//! **Items** are pinned: effects and control, in order, in regions. An `If` and a `Loop` hold regions and give
+//! results: for each result of an `If` a value per branch, for each parameter of a `Loop` its first value, its
+//! next value, and the last one as a result. A `Loop` is a guarded do-while: where the guard does not hold the
+//! results are the first values; otherwise the body runs until its `again` does not hold.
+//!
+//! There is no return, break or continue: they have become conditions. Invocations that have ended go on
+//! computing uniform values and take part in barriers and subgroup operations, with values that change nothing; they
+//! reach no other effect.
+//!
+//! Everything is stored as columns of `u32`, ready for a device. [`Value`] and [`Item`] are views of rows.
+
+use crate::columns::{Items, Regions, Values};
+use std::fmt;
+use vyre_foundation::{
+    AtomicOp, Axis, BinOp, BufferDecl, Literal, MemoryOrdering, Name, Scope, SubgroupOp, Type, UnOp,
+    WorkgroupSize,
+};
+
+macro_rules! handle {
+    ($(#[$doc:meta])* $name:ident, $letter:literal) => {
+        $(#[$doc])*
+        #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+        pub struct $name(pub(crate) u32);
+
+        impl $name {
+            /// The number of the row.
+            pub const fn index(self) -> usize {
+                self.0 as usize
+            }
+        }
+
+        impl fmt::Debug for $name {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                write!(f, concat!($letter, "{}"), self.0)
+            }
+        }
+    };
+}
+
+handle!(
+    /// A value row.
+    ValueId,
+    "v"
+);
+handle!(
+    /// An item row: an effect or control.
+    ItemId,
+    "i"
+);
+handle!(
+    /// A region: a sequence of items.
+    RegionId,
+    "r"
+);
+
+/// Which id a row reads.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum Id {
+    /// `global_id`.
+    Invocation,
+    /// `workgroup_id`.
+    Workgroup,
+    /// `local_id`.
+    Local,
+    /// `num_workgroups`.
+    NumWorkgroups,
+}
+
+/// A value row. Buffers are named by number, operands by row.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+#[expect(missing_docs, reason = "the fields are what the variants' documentation names")]
+pub enum Value {
+    /// A constant.
+    Const(Literal),
+    /// An id on an axis.
+    Id(Id, Axis),
+    /// The lane in the subgroup.
+    SubgroupLane,
+    /// The element count of a buffer, by its number.
+    Len(u32),
+    /// A load of memory that the program never writes.
+    Load { buffer: u32, index: ValueId, ty: Type },
+    /// A binary operator on operands of type `ty`.
+    Binary { op: BinOp, ty: Type, a: ValueId, b: ValueId },
+    /// A unary operator on an operand of type `ty`.
+    Unary { op: UnOp, ty: Type, a: ValueId },
+    /// `a` where `cond` holds, else `b`; both of type `ty`.
+    Select { ty: Type, cond: ValueId, a: ValueId, b: ValueId },
+    /// A conversion.
+    Cast { from: Type, to: Type, a: ValueId },
+    /// The same bits as another type; NaN canonical.
+    Bitcast { from: Type, to: Type, a: ValueId },
+    /// `a * b + c` rounded once.
+    Fma { a: ValueId, b: ValueId, c: ValueId },
+    /// The parameter of a loop, in its body.
+    Param { item: ItemId, index: u32, ty: Type },
+    /// A result of an item, after it.
+    Out { item: ItemId, index: u32, ty: Type },
+}
+
+impl Value {
+    /// The type of the value.
+    pub fn ty(self) -> Type {
+        match self {
+            Value::Const(literal) => literal.ty(),
+            Value::Id(..) | Value::SubgroupLane | Value::Len(_) => Type::U32,
+            Value::Binary { op, ty, .. } => op.result(ty).unwrap_or(ty),
+            Value::Unary { op, ty, .. } => op.result(ty).unwrap_or(ty),
+            Value::Cast { to, .. } | Value::Bitcast { to, .. } => to,
+            Value::Fma { .. } => Type::F32,
+            Value::Load { ty, .. }
+            | Value::Select { ty, .. }
+            | Value::Param { ty, .. }
+            | Value::Out { ty, .. } => ty,
+        }
+    }
+
+    /// Its operands, in evaluation order.
+    pub fn operands(self) -> impl Iterator<Item = ValueId> {
+        let operands = match self {
+            Value::Load { index, .. } => [Some(index), None, None],
+            Value::Binary { a, b, .. } => [Some(a), Some(b), None],
+            Value::Unary { a, .. } | Value::Cast { a, .. } | Value::Bitcast { a, .. } => {
+                [Some(a), None, None]
+            }
+            Value::Select { cond, a, b, .. } => [Some(cond), Some(a), Some(b)],
+            Value::Fma { a, b, c } => [Some(a), Some(b), Some(c)],
+            _ => [None; 3],
+        };
+        operands.into_iter().flatten()
+    }
+}
+
+/// An item: an effect or control. Buffers are named by number, operands by row.
+#[derive(Clone, PartialEq, Debug)]
+#[expect(missing_docs, reason = "the fields are what the variants' documentation names")]
+pub enum Item {
+    /// Stores an element.
+    Store { buffer: u32, index: ValueId, value: ValueId },
+    /// Loads an element of memory that the program writes. Equal versions see equal memory.
+    Load { buffer: u32, index: ValueId, version: u32 },
+    /// An atomic; `expected` is of a compare-exchange only, `value` of all but a load.
+    Atomic {
+        op: AtomicOp,
+        ordering: MemoryOrdering,
+        buffer: u32,
+        index: ValueId,
+        expected: Option<ValueId>,
+        value: Option<ValueId>,
+    },
+    /// A barrier.
+    Barrier { scope: Scope },
+    /// A barrier, one load for all, a barrier.
+    UniformLoad { scope: Scope, buffer: u32, index: ValueId },
+    /// A trap, by the number of its tag.
+    Trap { tag: u32, value: ValueId },
+    /// A ballot. Invocations that have ended vote `false`.
+    Ballot { cond: ValueId },
+    /// A shuffle. Invocations that have ended offer zero.
+    Shuffle { value: ValueId, lane: ValueId },
+    /// A reduction. Invocations that have ended give the value that changes nothing.
+    Reduce { op: SubgroupOp, value: ValueId },
+    /// One of two regions. Result `k` is `yields[k].0` after the first, `yields[k].1` after the second.
+    If { cond: ValueId, then: RegionId, otherwise: RegionId, yields: Vec<(ValueId, ValueId)> },
+    /// A guarded do-while. Parameter `k` is `first[k]`, then `next[k]` of the iteration before; result `k` is the
+    /// last `next[k]`, or `first[k]` where the guard does not hold.
+    Loop { guard: ValueId, first: Vec<ValueId>, body: RegionId, next: Vec<ValueId>, again: ValueId },
+}
+
+impl Item {
+    /// The values that the item itself uses, where it stands. What regions yield is used at their ends.
+    pub fn operands(&self) -> Vec<ValueId> {
+        match self {
+            Item::Store { index, value, .. } => vec![*index, *value],
+            Item::Load { index, .. } | Item::UniformLoad { index, .. } => vec![*index],
+            Item::Atomic { index, expected, value, .. } => {
+                [Some(*index), *expected, *value].into_iter().flatten().collect()
+            }
+            Item::Barrier { .. } => Vec::new(),
+            Item::Trap { value, .. } => vec![*value],
+            Item::Ballot { cond } => vec![*cond],
+            Item::Shuffle { value, lane } => vec![*value, *lane],
+            Item::Reduce { value, .. } => vec![*value],
+            Item::If { cond, .. } => vec![*cond],
+            Item::Loop { guard, first, .. } => std::iter::once(*guard).chain(first.iter().copied()).collect(),
+        }
+    }
+}
+
+/// Where items came from: a `region` of the program.
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+pub struct Origin {
+    /// What made the statements.
+    pub generator: Name,
+    /// Which part of the generator's source they came from.
+    pub source: Option<Name>,
+    /// The origin around it; 0 is none, others count from 1.
+    pub parent: u32,
+}
+
+/// A program in flat form.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Kernel {
+    /// The program's name.
+    pub name: Name,
+    /// The workgroup size.
+    pub workgroup_size: WorkgroupSize,
+    /// The subgroup size.
+    pub subgroup_size: u32,
+    /// The buffers; rows name them by number.
+    pub buffers: Vec<BufferDecl>,
+    /// The tags of traps.
+    pub tags: Vec<Name>,
+    /// The origins of items.
+    pub origins: Vec<Origin>,
+    /// The value rows.
+    pub values: Values,
+    /// The item rows.
+    pub items: Items,
+    /// The regions; the first one is the entry.
+    pub regions: Regions,
+    /// Lists: the items of regions, what branches yield, the parameters of loops.
+    pub pool: Vec<u32>,
+}
+
+impl Kernel {
+    /// The entry region.
+    pub const ENTRY: RegionId = RegionId(0);
+
+    /// A value row.
+    pub fn value(&self, id: ValueId) -> Value {
+        self.values.get(id)
+    }
+
+    /// An item row.
+    pub fn item(&self, id: ItemId) -> Item {
+        self.items.get(id, &self.pool)
+    }
+
+    /// The items of a region, in order.
+    pub fn region(&self, id: RegionId) -> impl Iterator<Item = ItemId> {
+        let start = self.regions.start[id.index()] as usize;
+        let count = self.regions.count[id.index()] as usize;
+        self.pool[start..start + count].iter().map(|item| ItemId(*item))
+    }
+}

@@ -1,0 +1,64 @@
+//! The flat form of a program, and the way there and back.
+//!
+//! [`lower`] turns a validated [`Program`] into a [`Kernel`]: columns of `u32` that optimizer and emitters work
+//! on. [`raise`] turns a kernel into a program again that means the same, so that the reference can check
+//! whatever was done to it. [`Homes`] says where floating rows are computed.
+//!
+//! ```
+//! use vyre_foundation::Program;
+//! use vyre_lower::{lower, raise};
+//!
+//! let text = "program p { buffer o: output u32[]; if global_id.x < 3 { o[global_id.x] = 1 + 2; } }";
+//! let kernel = lower(&Program::parse(text).unwrap());
+//! assert_eq!(kernel.items.len(), 2);
+//! assert_eq!(lower(&raise(&kernel)), kernel);
+//! ```
+
+mod build;
+pub mod columns;
+mod expr;
+mod finish;
+mod homes;
+mod kernel;
+mod lower;
+mod raise;
+mod uniformity;
+
+pub use homes::Homes;
+pub use kernel::{Id, Item, ItemId, Kernel, Origin, RegionId, Value, ValueId};
+pub use raise::raise;
+
+use vyre_foundation::Program;
+
+/// Lowers a program that has passed validation.
+///
+/// Functions are inlined and equal pure rows are one row. Rows and items stand in one canonical order, so equal
+/// programs give equal kernels. The kernel of a raised program is the kernel it was raised from; only programs
+/// that trap come back with more, because a trap ends its invocation by itself and the condition that says so
+/// stays beside it.
+pub fn lower(program: &Program) -> Kernel {
+    // Loads of memory that is never written are pure. What is written is known once the code that is reached is.
+    let mut written = lower::may_write(program);
+    let mut lowering = loop {
+        let mut lowering = lower::Lowering::new(program, written.clone());
+        lowering.entry();
+        let found = lowering.written();
+        if found == written {
+            break lowering;
+        }
+        written = found;
+    };
+    let parts = finish::finish(&mut lowering.builder, &lowering.origins, &lowering.tags);
+    Kernel {
+        name: program.name().clone(),
+        workgroup_size: program.workgroup_size(),
+        subgroup_size: program.subgroup_size(),
+        buffers: program.buffers().to_vec(),
+        tags: parts.tags,
+        origins: parts.origins,
+        values: parts.values,
+        items: parts.items,
+        regions: parts.regions,
+        pool: parts.pool,
+    }
+}
