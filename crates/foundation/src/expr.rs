@@ -343,6 +343,22 @@ impl Expr {
         visit_operands!(self, visit)
     }
 
+    /// Visits the expression and everything in it, without recursion, in no particular order.
+    pub fn visit<'a>(&'a self, visit: &mut dyn FnMut(&'a Expr)) {
+        let mut pending = vec![self];
+        while let Some(expr) = pending.pop() {
+            visit(expr);
+            expr.for_each_operand(&mut |operand| pending.push(operand));
+        }
+    }
+
+    /// Whether the test holds for the expression or anything in it.
+    pub fn any(&self, test: &dyn Fn(&Expr) -> bool) -> bool {
+        let mut found = false;
+        self.visit(&mut |expr| found = found || test(expr));
+        found
+    }
+
     /// The same expression with each operand replaced by what `replace` makes of it.
     pub fn map_operands(mut self, replace: &mut dyn FnMut(Expr) -> Expr) -> Expr {
         self.for_each_operand_mut(&mut |operand| {

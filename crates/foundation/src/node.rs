@@ -279,6 +279,19 @@ impl Node {
         }
     }
 
+    /// The uniform load of the statement itself. It happens before the rest of it, and there is at most one.
+    pub fn uniform_load(&self) -> Option<&Expr> {
+        let mut found = None;
+        self.for_each_expr(&mut |expr| {
+            expr.visit(&mut |expr| {
+                if matches!(expr, Expr::UniformLoad { .. }) {
+                    found = Some(expr);
+                }
+            });
+        });
+        found
+    }
+
     /// The bodies nested in the statement, in source order.
     pub fn bodies(&self) -> impl Iterator<Item = &Body> {
         let (first, second) = match self {

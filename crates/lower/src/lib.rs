@@ -14,14 +14,17 @@
 //! assert_eq!(lower(&raise(&kernel)), kernel);
 //! ```
 
+mod branch;
 mod build;
 pub mod columns;
+mod control;
 mod expr;
 mod finish;
 mod homes;
 mod kernel;
 mod lower;
 mod raise;
+mod scan;
 mod uniformity;
 
 pub use homes::Homes;
@@ -38,7 +41,7 @@ use vyre_foundation::Program;
 /// stays beside it.
 pub fn lower(program: &Program) -> Kernel {
     // Loads of memory that is never written are pure. What is written is known once the code that is reached is.
-    let mut written = lower::may_write(program);
+    let mut written = scan::may_write(program);
     let mut lowering = loop {
         let mut lowering = lower::Lowering::new(program, written.clone());
         lowering.entry();

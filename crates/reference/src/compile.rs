@@ -202,24 +202,16 @@ impl<'p> Compiler<'p> {
 
     /// Compiles the uniform load of a statement, if it has one, before everything else of it.
     fn hoist(&mut self, node: &'p Node) {
-        let mut found = None;
-        let mut pending = Vec::new();
-        node.for_each_expr(&mut |expr| pending.push(expr));
-        while let Some(expr) = pending.pop() {
-            if let Expr::UniformLoad { scope, buffer, index } = expr {
-                found = Some((*scope, buffer, index));
-                break;
-            }
-            expr.for_each_operand(&mut |operand| pending.push(operand));
-        }
-        self.uniform = found.map(|(scope, buffer, index)| {
-            let (index, _) = self.expr(index, None);
-            let (buffer, element) = self.globals.buffer(buffer);
-            let dst = self.register();
-            self.waits_for_grid |= scope == Scope::Grid;
-            self.insts.push(Inst::UniformLoad { scope, dst, buffer, index });
-            (dst, element.value_type())
-        });
+        let Some(Expr::UniformLoad { scope, buffer, index }) = node.uniform_load() else {
+            self.uniform = None;
+            return;
+        };
+        let (index, _) = self.expr(index, None);
+        let (buffer, element) = self.globals.buffer(buffer);
+        let dst = self.register();
+        self.waits_for_grid |= *scope == Scope::Grid;
+        self.insts.push(Inst::UniformLoad { scope: *scope, dst, buffer, index });
+        self.uniform = Some((dst, element.value_type()));
     }
 
     fn if_chain(&mut self, first: &'p Node) {

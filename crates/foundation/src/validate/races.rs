@@ -120,11 +120,9 @@ impl<'p> Finder<'p> {
             let number = self.node;
             self.node += 1;
             // A uniform load is a barrier before everything else of its statement.
-            node.for_each_expr(&mut |expr| {
-                if waits(expr) {
-                    self.window.clear();
-                }
-            });
+            if node.uniform_load().is_some() {
+                self.window.clear();
+            }
             node.for_each_expr(&mut |expr| self.expression(expr, &path));
             if let Node::Let { name, value } = node
                 && !self.assignments.is_assigned(number)
@@ -234,13 +232,6 @@ fn conflict(a: &Access<'_>, b: &Access<'_>, width: u32) -> Option<Problem> {
         }
         _ => None,
     }
-}
-
-/// Whether the expression holds a uniform load.
-fn waits(expr: &Expr) -> bool {
-    let mut found = matches!(expr, Expr::UniformLoad { .. });
-    expr.for_each_operand(&mut |operand| found |= waits(operand));
-    found
 }
 
 /// Whether a statement may end some invocations, so that not all go on to the next one.

@@ -1,0 +1,210 @@
+//! `if` and `for`.
+
+use crate::kernel::{Item, Value, ValueId};
+use crate::lower::{LIVE, Lowering, OpenLoop, Variable};
+use crate::scan::{is_subgroup, waits};
+use rustc_hash::FxHashSet;
+use vyre_foundation::{BinOp, Body, Event, Expr, Literal, Name, Node, Scope, Walk};
+
+impl<'p> Lowering<'p> {
+    /// The expressions of a statement, evaluated by everyone; each effect in them by live invocations alone.
+    pub(crate) fn for_everyone(&mut self, node: &'p Node) -> Vec<ValueId> {
+        self.hoist(node);
+        self.guard_each = !self.is_live();
+        let values = self.exprs(node);
+        self.guard_each = false;
+        values
+    }
+
+    pub(crate) fn exprs(&mut self, node: &'p Node) -> Vec<ValueId> {
+        let mut exprs = Vec::new();
+        node.for_each_expr(&mut |expr| exprs.push(expr));
+        exprs.into_iter().map(|expr| self.expr(expr)).collect()
+    }
+
+    /// An `if` or a `for`, with its condition or bounds if they have been evaluated already.
+    pub(crate) fn control(&mut self, node: &'p Node, ready: Option<Vec<ValueId>>, divergent: bool) {
+        let values = ready.unwrap_or_else(|| self.exprs(node));
+        self.uniform = None;
+        match node {
+            Node::If { then, otherwise, .. } => self.if_statement(values[0], then, otherwise),
+            Node::Loop { var, body, .. } => self.for_loop(var, [values[0], values[1]], body, divergent),
+            _ => unreachable!("called for control only"),
+        }
+    }
+
+    /// Whether the statements only compute.
+    pub(crate) fn is_pure(&self, nodes: &[Node]) -> bool {
+        let has_effect = |e: &Expr| match e {
+            Expr::Load { buffer, .. } => self.written[self.buffers[buffer.as_str()] as usize],
+            Expr::Atomic { .. } | Expr::UniformLoad { .. } => true,
+            _ => is_subgroup(e),
+        };
+        let computes = |node: &Node| {
+            let mut pure = matches!(
+                node,
+                Node::Let { .. }
+                    | Node::Assign { .. }
+                    | Node::If { .. }
+                    | Node::Block { .. }
+                    | Node::Region { .. }
+            );
+            node.for_each_expr(&mut |expr| pure &= !expr.any(&has_effect));
+            pure
+        };
+        let nested = |node: &Node| {
+            node.bodies()
+                .flat_map(Walk::new)
+                .all(|event| !matches!(event, Event::Node(node) if !computes(node)))
+        };
+        nodes.iter().all(|node| computes(node) && nested(node))
+    }
+
+    pub(crate) fn if_statement(&mut self, cond: ValueId, then: &'p Body, otherwise: &'p Body) {
+        let opposite = self.builder.not(cond);
+        for (known, taken, passed) in [(cond, then, otherwise), (opposite, otherwise, then)] {
+            // A condition that holds here already chooses a branch, if the other one has no effects to keep.
+            let constant = self.builder.as_bool(cond).is_some();
+            if !constant && self.known.contains(&known) && self.is_pure(passed) {
+                if std::ptr::eq(passed, then) {
+                    self.skip_statements(passed);
+                }
+                self.body(taken);
+                if std::ptr::eq(passed, otherwise) {
+                    self.skip_statements(passed);
+                }
+                return;
+            }
+        }
+        let before = self.versions.clone();
+        let then = self.branch(cond, |this| this.body(then));
+        let after_then = std::mem::replace(&mut self.versions, before.clone());
+        let otherwise = self.branch(opposite, |this| this.body(otherwise));
+        // A buffer that either branch touched has a new version after both.
+        for (i, version) in after_then.into_iter().enumerate() {
+            if version != before[i] {
+                self.versions[i] = version;
+            }
+        }
+        self.join(cond, then, Some(otherwise), None, before);
+    }
+
+    pub(crate) fn for_loop(
+        &mut self,
+        name: &'p Name,
+        [from, to]: [ValueId; 2],
+        body: &'p Body,
+        divergent: bool,
+    ) {
+        let guard = self.builder.binary(BinOp::Lt, from, to);
+        let (carried, ends) = self.assigned(body);
+        // The item keeps its place; what it is is known after the body.
+        let item = self.effect(Item::Barrier { scope: Scope::Workgroup });
+        let mut first = vec![from];
+        first.extend(carried.iter().map(|variable| self.values[*variable]));
+        // Memory that the body touches has a version of its own at its head, and another one after the loop.
+        let touched = self.touched(body);
+        touched.iter().for_each(|buffer| self.touch(*buffer));
+        let no = self.builder.bool(false);
+        let (skip, broke) = (self.variable(no), self.variable(no));
+        self.loops.push(OpenLoop { skip, broke });
+        let later = self.later;
+        self.later |= waits(body);
+        let mut params = Vec::new();
+        let outer = self.region;
+        let mark = self.log.len();
+        let region = self.builder.region(outer);
+        self.region = region;
+        for (index, value) in first.iter().enumerate() {
+            let ty = self.builder.ty(*value);
+            params.push(self.builder.row(Value::Param { item, index: index as u32, ty }, region));
+        }
+        for (variable, param) in carried.iter().zip(&params[1..]) {
+            self.set(*variable, *param);
+        }
+        if ends && divergent {
+            // Only live invocations come here: the guard and `again` see to it.
+            self.revive();
+        }
+        let counter = self.variable(params[0]);
+        self.names.insert(name, counter);
+        self.body(body);
+        self.names.remove(name.as_str());
+        let one = self.builder.constant(Literal::U32(1));
+        let counted = self.builder.binary(BinOp::Add, params[0], one);
+        let more = self.builder.binary(BinOp::Lt, counted, to);
+        let mut stays = self.builder.not(self.values[broke]);
+        if ends && divergent {
+            stays = self.builder.and(stays, self.live());
+        }
+        let again = match self.builder.as_bool(stays) {
+            Some(true) => more,
+            _ => self.builder.binary(BinOp::And, more, stays),
+        };
+        let mut next = vec![counted];
+        next.extend(carried.iter().map(|variable| self.values[*variable]));
+        self.loops.pop();
+        self.later = later;
+        self.region = outer;
+        while self.log.len() > mark {
+            if let Some((variable, old)) = self.log.pop() {
+                self.values[variable] = old;
+            }
+        }
+        touched.iter().for_each(|buffer| self.touch(*buffer));
+        self.builder.items[item.index()] = Item::Loop { guard, first, body: region, next, again };
+        for (i, variable) in carried.iter().enumerate() {
+            let ty = self.builder.ty(params[i + 1]);
+            let out = Value::Out { item, index: i as u32 + 1, ty };
+            let out = self.builder.row(out, outer);
+            self.set(*variable, out);
+        }
+    }
+
+    /// The variables outside a loop that its body assigns, in order, and whether it may end invocations.
+    pub(crate) fn assigned(&self, body: &'p Body) -> (Vec<Variable>, bool) {
+        let mut carried = FxHashSet::default();
+        let mut ends = false;
+        for event in Walk::new(body) {
+            match event {
+                Event::Node(Node::Assign { name, .. }) => carried.extend(self.names.get(name.as_str())),
+                Event::Node(Node::Return | Node::Trap { .. }) => ends = true,
+                _ => {}
+            }
+        }
+        if ends {
+            carried.insert(LIVE);
+        }
+        let mut carried: Vec<_> = carried.into_iter().collect();
+        carried.sort_unstable();
+        (carried, ends)
+    }
+
+    /// The buffers whose contents a body may change or see changed.
+    pub(crate) fn touched(&self, body: &Body) -> Vec<u32> {
+        let mut touched = FxHashSet::default();
+        let mut all = false;
+        for event in Walk::new(body) {
+            let Event::Node(node) = event else { continue };
+            if let Node::Store { buffer, .. } = node {
+                touched.insert(self.buffers[buffer.as_str()]);
+            }
+            all |= matches!(node, Node::Barrier { .. });
+            node.for_each_expr(&mut |expr| {
+                expr.visit(&mut |expr| match expr {
+                    Expr::Atomic { buffer, .. } => {
+                        touched.insert(self.buffers[buffer.as_str()]);
+                    }
+                    Expr::UniformLoad { .. } => all = true,
+                    _ => {}
+                });
+            });
+        }
+        if all {
+            touched.extend((0..self.written.len() as u32).filter(|i| self.written[*i as usize]));
+        }
+        let mut touched: Vec<_> = touched.into_iter().collect();
+        touched.sort_unstable();
+        touched
+    }
+}
