@@ -146,6 +146,14 @@ pub enum Problem {
         /// How many it got.
         found: usize,
     },
+    /// Something that other languages have and this one has not.
+    #[error("there is no {what}")]
+    Foreign {
+        /// What it is.
+        what: &'static str,
+        /// What to write instead.
+        instead: &'static str,
+    },
     /// Something after the closing brace of the program.
     #[error("there is more text after the program")]
     TrailingText,
@@ -427,6 +435,7 @@ impl Problem {
             Problem::RepeatedItem(_) => "P012",
             Problem::BuiltinArguments { .. } => "P013",
             Problem::TrailingText => "P014",
+            Problem::Foreign { .. } => "P015",
             Problem::TooManyStatements => "V001",
             Problem::TooDeep => "V002",
             Problem::TooNested => "V003",
@@ -495,6 +504,7 @@ impl Problem {
             Problem::RepeatedItem(_) => "keep one of them".into(),
             Problem::BuiltinArguments { expected, .. } => format!("give {expected}"),
             Problem::TrailingText => "a file holds one program; remove what follows or give it a file of its own".into(),
+            Problem::Foreign { instead, .. } => (*instead).into(),
             Problem::TooManyStatements => "put repeated work into a `for`".into(),
             Problem::TooDeep => "name parts of it with `let`".into(),
             Problem::TooNested => "merge conditions with `&&`, or leave early with `return`, `break` or `continue`".into(),

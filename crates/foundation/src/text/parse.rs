@@ -143,7 +143,45 @@ impl<'a> Parser<'a> {
         Reported
     }
 
+    /// Something familiar from other languages that stands where the parser is stuck.
+    fn foreign(&self) -> Option<(Problem, Span)> {
+        let [previous, current, next] = self.window;
+        let [before, here, after] = self.window.map(|token| self.text_of(token));
+        let touches = |a: Token, b: Token| a.span.end == b.span.start;
+        let (what, instead, span) = match (before, here, after) {
+            ("+" | "-" | "*" | "/" | "%" | "&" | "|" | "^" | "<<" | ">>", "=", _)
+                if touches(previous, current) =>
+            {
+                let instead = "write the variable again: `x = x + …;`";
+                ("assignment operator such as `+=`", instead, previous.span.to(current.span))
+            }
+            ("/", "*", _) if touches(previous, current) => {
+                ("block comment", "begin each line of it with `//`", previous.span.to(current.span))
+            }
+            (_, "/", "*") if touches(current, next) => {
+                ("block comment", "begin each line of it with `//`", current.span.to(next.span))
+            }
+            ("while", ..) => {
+                let instead =
+                    "use a `for` with a bound, and `break` out of it: `for i in 0..1000 { if … { break; } }`";
+                ("`while`", instead, previous.span)
+            }
+            ("loop", "{", _) => {
+                let instead = "use a `for` with a bound, and `break` out of it: `for i in 0..1000 { … }`";
+                ("`loop`", instead, previous.span)
+            }
+            ("var" | "const", ..) => {
+                ("`var` and no `const`", "use `let`, or `let mut` to assign it", previous.span)
+            }
+            _ => return None,
+        };
+        Some((Problem::Foreign { what, instead }, span))
+    }
+
     pub(super) fn unexpected(&mut self, expected: &'static str) -> Reported {
+        if let Some((problem, span)) = self.foreign() {
+            return self.report(problem, span);
+        }
         let token = self.token();
         let text = self.text_of(token);
         match token.kind {

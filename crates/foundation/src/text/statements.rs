@@ -156,6 +156,12 @@ impl Parser<'_> {
         self.source.nodes[id].mutable = self.accept_word("mut");
         let (name, span) = self.name("a name")?;
         self.source.nodes[id].name = span;
+        if self.is_sign(":") {
+            let (what, instead) =
+                ("type on a `let`", "leave it out: the value says it, as in `let x = 1i32;`");
+            let span = self.token().span;
+            return Err(self.report(Problem::Foreign { what, instead }, span));
+        }
         self.expect("=", "`=`")?;
         let value = self.expr()?;
         self.expect(";", "`;`")?;
