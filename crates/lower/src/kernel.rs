@@ -74,7 +74,6 @@ pub enum Id {
 
 /// A value row. Buffers are named by number, operands by row.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
-#[expect(missing_docs, reason = "the fields are what the variants' documentation names")]
 pub enum Value {
     /// A constant.
     Const(Literal),
@@ -85,23 +84,90 @@ pub enum Value {
     /// The element count of a buffer, by its number.
     Len(u32),
     /// A load of memory that the program never writes.
-    Load { buffer: u32, index: ValueId, ty: Type },
+    Load {
+        /// The buffer, by its number.
+        buffer: u32,
+        /// The index of the element.
+        index: ValueId,
+        /// The type of the operands, or of the value itself.
+        ty: Type,
+    },
     /// A binary operator on operands of type `ty`.
-    Binary { op: BinOp, ty: Type, a: ValueId, b: ValueId },
+    Binary {
+        /// The operator.
+        op: BinOp,
+        /// The type of the operands, or of the value itself.
+        ty: Type,
+        /// The first operand.
+        a: ValueId,
+        /// The second operand.
+        b: ValueId,
+    },
     /// A unary operator on an operand of type `ty`.
-    Unary { op: UnOp, ty: Type, a: ValueId },
+    Unary {
+        /// The operator.
+        op: UnOp,
+        /// The type of the operands, or of the value itself.
+        ty: Type,
+        /// The first operand.
+        a: ValueId,
+    },
     /// `a` where `cond` holds, else `b`; both of type `ty`.
-    Select { ty: Type, cond: ValueId, a: ValueId, b: ValueId },
+    Select {
+        /// The type of the operands, or of the value itself.
+        ty: Type,
+        /// The condition, a `bool`.
+        cond: ValueId,
+        /// The value where it holds.
+        a: ValueId,
+        /// The value where it does not.
+        b: ValueId,
+    },
     /// A conversion.
-    Cast { from: Type, to: Type, a: ValueId },
+    Cast {
+        /// The type of the operand.
+        from: Type,
+        /// The type of the result.
+        to: Type,
+        /// The first operand.
+        a: ValueId,
+    },
     /// The same bits as another type; NaN canonical.
-    Bitcast { from: Type, to: Type, a: ValueId },
+    Bitcast {
+        /// The type of the operand.
+        from: Type,
+        /// The type of the result.
+        to: Type,
+        /// The first operand.
+        a: ValueId,
+    },
     /// `a * b + c` rounded once.
-    Fma { a: ValueId, b: ValueId, c: ValueId },
+    Fma {
+        /// The first factor.
+        a: ValueId,
+        /// The second factor.
+        b: ValueId,
+        /// The addend.
+        c: ValueId,
+    },
     /// The parameter of a loop, in its body.
-    Param { item: ItemId, index: u32, ty: Type },
+    Param {
+        /// The item.
+        item: ItemId,
+        /// Which one.
+        index: u32,
+        /// The type of the operands, or of the value itself.
+        ty: Type,
+    },
     /// A result of an item, after it.
-    Out { item: ItemId, index: u32, ty: Type },
+    Out {
+        /// The item.
+        item: ItemId,
+        /// Which one.
+        index: u32,
+        /// The type of the operands, or of the value itself.
+        ty: Type,
+    },
 }
 
 impl Value {
@@ -139,38 +205,105 @@ impl Value {
 
 /// An item: an effect or control. Buffers are named by number, operands by row.
 #[derive(Clone, PartialEq, Debug)]
-#[expect(missing_docs, reason = "the fields are what the variants' documentation names")]
 pub enum Item {
     /// Stores an element.
-    Store { buffer: u32, index: ValueId, value: ValueId },
+    Store {
+        /// The buffer, by its number.
+        buffer: u32,
+        /// The index of the element.
+        index: ValueId,
+        /// The value.
+        value: ValueId,
+    },
     /// Loads an element of memory that the program writes. Equal versions see equal memory.
-    Load { buffer: u32, index: ValueId, version: u32 },
+    Load {
+        /// The buffer, by its number.
+        buffer: u32,
+        /// The index of the element.
+        index: ValueId,
+        /// The version of the memory that it sees.
+        version: u32,
+    },
     /// An atomic; `expected` is of a compare-exchange only, `value` of all but a load.
     Atomic {
+        /// The operator.
         op: AtomicOp,
+        /// The ordering.
         ordering: MemoryOrdering,
+        /// The buffer, by its number.
         buffer: u32,
+        /// The index of the element.
         index: ValueId,
+        /// The expected value of a compare-exchange.
         expected: Option<ValueId>,
+        /// The value.
         value: Option<ValueId>,
     },
     /// A barrier.
-    Barrier { scope: Scope },
+    Barrier {
+        /// Who waits.
+        scope: Scope,
+    },
     /// A barrier, one load for all, a barrier.
-    UniformLoad { scope: Scope, buffer: u32, index: ValueId },
+    UniformLoad {
+        /// Who waits.
+        scope: Scope,
+        /// The buffer, by its number.
+        buffer: u32,
+        /// The index of the element.
+        index: ValueId,
+    },
     /// A trap, by the number of its tag.
-    Trap { tag: u32, value: ValueId },
+    Trap {
+        /// The tag, by its number.
+        tag: u32,
+        /// The value.
+        value: ValueId,
+    },
     /// A ballot. Invocations that have ended vote `false`.
-    Ballot { cond: ValueId },
+    Ballot {
+        /// The condition, a `bool`.
+        cond: ValueId,
+    },
     /// A shuffle. Invocations that have ended offer zero.
-    Shuffle { value: ValueId, lane: ValueId },
+    Shuffle {
+        /// The value.
+        value: ValueId,
+        /// The lane to read from.
+        lane: ValueId,
+    },
     /// A reduction. Invocations that have ended give the value that changes nothing.
-    Reduce { op: SubgroupOp, value: ValueId },
+    Reduce {
+        /// The operator.
+        op: SubgroupOp,
+        /// The value.
+        value: ValueId,
+    },
     /// One of two regions. Result `k` is `yields[k].0` after the first, `yields[k].1` after the second.
-    If { cond: ValueId, then: RegionId, otherwise: RegionId, yields: Vec<(ValueId, ValueId)> },
+    If {
+        /// The condition, a `bool`.
+        cond: ValueId,
+        /// The region where it holds.
+        then: RegionId,
+        /// The region where it does not.
+        otherwise: RegionId,
+        /// For each result what the two regions leave.
+        yields: Vec<(ValueId, ValueId)>,
+    },
     /// A guarded do-while. Parameter `k` is `first[k]`, then `next[k]` of the iteration before; result `k` is the
     /// last `next[k]`, or `first[k]` where the guard does not hold.
-    Loop { guard: ValueId, first: Vec<ValueId>, body: RegionId, next: Vec<ValueId>, again: ValueId },
+    Loop {
+        /// Whether the body runs at all.
+        guard: ValueId,
+        /// The first value of each parameter.
+        first: Vec<ValueId>,
+        /// The region that is repeated.
+        body: RegionId,
+        /// The next value of each parameter.
+        next: Vec<ValueId>,
+        /// Whether another iteration follows.
+        again: ValueId,
+    },
 }
 
 impl Item {
