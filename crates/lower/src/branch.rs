@@ -80,11 +80,15 @@ impl<'p> Lowering<'p> {
         body: impl FnOnce(&mut Self),
     ) -> (RegionId, FxHashMap<Variable, ValueId>) {
         let outer = self.region;
-        self.known.push(cond);
+        let known = self.known.len();
+        // What is known of a constant says nothing about the program.
+        if self.builder.as_bool(cond).is_none() {
+            self.known.push(cond);
+        }
         let (mark, declared) = (self.log.len(), self.values.len());
         self.region = self.builder.region(outer);
         body(self);
-        self.known.pop();
+        self.known.truncate(known);
         let region = std::mem::replace(&mut self.region, outer);
         let mut left = FxHashMap::default();
         while self.log.len() > mark {
@@ -105,9 +109,28 @@ impl<'p> Lowering<'p> {
         if self.known.contains(&cond) {
             return body(self);
         }
+        if self.is_unreachable(cond) {
+            return self.discard(body);
+        }
         let before = self.versions.clone();
         let then = self.branch(cond, body);
         self.join(cond, then, None, None, before);
+    }
+
+    /// Whether it is known that the condition does not hold here.
+    fn is_unreachable(&mut self, cond: ValueId) -> bool {
+        let opposite = self.builder.not(cond);
+        self.known.contains(&opposite)
+    }
+
+    /// Lowers what is never reached, for the count of its statements alone.
+    fn discard(&mut self, body: impl FnOnce(&mut Self)) {
+        let (items, regions) = (self.builder.items.len(), self.builder.regions.len());
+        let versions = self.versions.clone();
+        let never = self.builder.bool(false);
+        self.branch(never, body);
+        self.versions = versions;
+        self.builder.forget(items, regions);
     }
 
     /// Runs `body` where `cond` holds, and gives its value; zero where it does not hold.
@@ -119,8 +142,13 @@ impl<'p> Lowering<'p> {
         if self.known.contains(&cond) {
             return body(self);
         }
+        let unreachable = self.is_unreachable(cond);
         let before = self.versions.clone();
         let mut value = None;
+        if unreachable {
+            self.discard(|this| value = body(this));
+            return value.map(|value| self.builder.zero(self.builder.ty(value)));
+        }
         let then = self.branch(cond, |this| value = body(this));
         self.join(cond, then, None, value, before)
     }

@@ -106,6 +106,13 @@ impl Builder {
         id
     }
 
+    /// Forgets the items and regions after these many. Nothing may refer to them.
+    pub(crate) fn forget(&mut self, items: usize, regions: usize) {
+        self.items.truncate(items);
+        self.origins.truncate(items);
+        self.regions.truncate(regions);
+    }
+
     pub(crate) fn constant(&mut self, literal: Literal) -> ValueId {
         self.value(Value::Const(literal))
     }

@@ -2,7 +2,7 @@
 
 use crate::kernel::{Item, Value, ValueId};
 use crate::lower::{LIVE, Lowering, OpenLoop, Variable};
-use crate::scan::{is_subgroup, waits};
+use crate::scan::waits;
 use rustc_hash::FxHashSet;
 use vyre_foundation::{BinOp, Body, Event, Expr, Literal, Name, Node, Scope, Walk};
 
@@ -33,39 +33,11 @@ impl<'p> Lowering<'p> {
         }
     }
 
-    /// Whether the statements only compute.
-    pub(crate) fn is_pure(&self, nodes: &[Node]) -> bool {
-        let has_effect = |e: &Expr| match e {
-            Expr::Load { buffer, .. } => self.written[self.buffers[buffer.as_str()] as usize],
-            Expr::Atomic { .. } | Expr::UniformLoad { .. } => true,
-            _ => is_subgroup(e),
-        };
-        let computes = |node: &Node| {
-            let mut pure = matches!(
-                node,
-                Node::Let { .. }
-                    | Node::Assign { .. }
-                    | Node::If { .. }
-                    | Node::Block { .. }
-                    | Node::Region { .. }
-            );
-            node.for_each_expr(&mut |expr| pure &= !expr.any(&has_effect));
-            pure
-        };
-        let nested = |node: &Node| {
-            node.bodies()
-                .flat_map(Walk::new)
-                .all(|event| !matches!(event, Event::Node(node) if !computes(node)))
-        };
-        nodes.iter().all(|node| computes(node) && nested(node))
-    }
-
     pub(crate) fn if_statement(&mut self, cond: ValueId, then: &'p Body, otherwise: &'p Body) {
         let opposite = self.builder.not(cond);
         for (known, taken, passed) in [(cond, then, otherwise), (opposite, otherwise, then)] {
-            // A condition that holds here already chooses a branch, if the other one has no effects to keep.
-            let constant = self.builder.as_bool(cond).is_some();
-            if !constant && self.known.contains(&known) && self.is_pure(passed) {
+            // A condition that is known here already chooses a branch; the other one is never reached.
+            if self.known.contains(&known) {
                 if std::ptr::eq(passed, then) {
                     self.skip_statements(passed);
                 }
