@@ -17,6 +17,8 @@ pub(crate) struct Parts {
     pub(crate) pool: Vec<u32>,
     pub(crate) origins: Vec<Origin>,
     pub(crate) tags: Vec<Name>,
+    /// Whether every parameter and result was needed as it is.
+    pub(crate) settled: bool,
 }
 
 /// Writes what the builder holds as columns.
@@ -25,6 +27,7 @@ pub(crate) struct Parts {
 /// have equal columns.
 pub(crate) fn finish(builder: &mut Builder, origins: &[Origin], tags: &[Name]) -> Parts {
     let alias = invariants(builder);
+    let settled = alias.is_empty();
     let mut finisher = Finisher {
         builder,
         alias,
@@ -43,7 +46,7 @@ pub(crate) fn finish(builder: &mut Builder, origins: &[Origin], tags: &[Name]) -
     };
     finisher.used = finisher.mark();
     finisher.region(Builder::ROOT);
-    finisher.write()
+    Parts { settled, ..finisher.write() }
 }
 
 /// Parameters that never change, and results that are the same for both branches, with what they always are.

@@ -40,6 +40,28 @@ use vyre_foundation::Program;
 /// that trap come back with more, because a trap ends its invocation by itself and the condition that says so
 /// stays beside it.
 pub fn lower(program: &Program) -> Kernel {
+    let (mut kernel, mut settled) = lower_once(program);
+    // A parameter that turned out never to change can decide conditions that were lowered before that was known.
+    // Lowering what the kernel says finds them. One more round is nearly always the last.
+    for _ in 0..ROUNDS {
+        if settled {
+            break;
+        }
+        let (next, done) = lower_once(&raise(&kernel));
+        settled = done || next == kernel;
+        kernel = next;
+    }
+    kernel
+}
+
+/// How often a kernel is lowered again at the most.
+const ROUNDS: usize = 8;
+
+/// How deep regions may nest for a kernel to be lowered once more from its own program.
+const DEEP: u32 = 128;
+
+/// A kernel, and whether lowering it once more could change nothing.
+fn lower_once(program: &Program) -> (Kernel, bool) {
     // Loads of memory that is never written are pure. What is written is known once the code that is reached is.
     let mut written = scan::may_write(program);
     let mut lowering = loop {
@@ -51,8 +73,11 @@ pub fn lower(program: &Program) -> Kernel {
         }
         written = found;
     };
+    let depth = lowering.builder.regions.iter().map(|region| region.depth).max().unwrap_or(0);
     let parts = finish::finish(&mut lowering.builder, &lowering.origins, &lowering.tags);
-    Kernel {
+    // A raised trap says twice that its invocation has ended, so such a kernel would only grow.
+    let settled = parts.settled || !parts.tags.is_empty() || depth > DEEP;
+    let kernel = Kernel {
         name: program.name().clone(),
         workgroup_size: program.workgroup_size(),
         subgroup_size: program.subgroup_size(),
@@ -63,5 +88,6 @@ pub fn lower(program: &Program) -> Kernel {
         items: parts.items,
         regions: parts.regions,
         pool: parts.pool,
-    }
+    };
+    (kernel, settled)
 }
