@@ -112,9 +112,8 @@ impl<'p> Lowering<'p> {
         if self.is_unreachable(cond) {
             return self.discard(body);
         }
-        let before = self.versions.clone();
         let then = self.branch(cond, body);
-        self.join(cond, then, None, None, before);
+        self.join(cond, then, None, None);
     }
 
     /// Whether it is known that the condition does not hold here.
@@ -126,10 +125,8 @@ impl<'p> Lowering<'p> {
     /// Lowers what is never reached, for the count of its statements alone.
     fn discard(&mut self, body: impl FnOnce(&mut Self)) {
         let (items, regions) = (self.builder.items.len(), self.builder.regions.len());
-        let versions = self.versions.clone();
         let never = self.builder.bool(false);
         self.branch(never, body);
-        self.versions = versions;
         self.builder.forget(items, regions);
     }
 
@@ -143,14 +140,13 @@ impl<'p> Lowering<'p> {
             return body(self);
         }
         let unreachable = self.is_unreachable(cond);
-        let before = self.versions.clone();
         let mut value = None;
         if unreachable {
             self.discard(|this| value = body(this));
             return value.map(|value| self.builder.zero(self.builder.ty(value)));
         }
         let then = self.branch(cond, |this| value = body(this));
-        self.join(cond, then, None, value, before)
+        self.join(cond, then, None, value)
     }
 
     /// Puts an `If` over two branches that have been lowered, and merges what they left.
@@ -160,7 +156,6 @@ impl<'p> Lowering<'p> {
         (then, then_left): (RegionId, FxHashMap<Variable, ValueId>),
         otherwise: Option<(RegionId, FxHashMap<Variable, ValueId>)>,
         value: Option<ValueId>,
-        before: Vec<u32>,
     ) -> Option<ValueId> {
         let (otherwise, else_left) = match otherwise {
             Some(branch) => branch,
@@ -195,12 +190,6 @@ impl<'p> Lowering<'p> {
             self.merge(cond, item, (a, zero), &mut yields)
         });
         if !empty {
-            let changed: Vec<u32> = (0..)
-                .zip(self.versions.iter().zip(&before))
-                .filter(|(_, (now, old))| now != old)
-                .map(|(i, _)| i)
-                .collect();
-            changed.into_iter().for_each(|buffer| self.touch(buffer));
             self.effect(Item::If { cond, then, otherwise, yields });
         }
         value

@@ -4,7 +4,7 @@ use crate::kernel::{Item, Value, ValueId};
 use crate::lower::{LIVE, Lowering, OpenLoop, Variable};
 use crate::scan::waits;
 use rustc_hash::FxHashSet;
-use vyre_foundation::{BinOp, Body, Event, Expr, Literal, Name, Node, Scope, Walk};
+use vyre_foundation::{BinOp, Body, Event, Literal, Name, Node, Scope, Walk};
 
 impl<'p> Lowering<'p> {
     /// The expressions of a statement, evaluated by everyone; each effect in them by live invocations alone.
@@ -48,17 +48,9 @@ impl<'p> Lowering<'p> {
                 return;
             }
         }
-        let before = self.versions.clone();
         let then = self.branch(cond, |this| this.body(then));
-        let after_then = std::mem::replace(&mut self.versions, before.clone());
         let otherwise = self.branch(opposite, |this| this.body(otherwise));
-        // A buffer that either branch touched has a new version after both.
-        for (i, version) in after_then.into_iter().enumerate() {
-            if version != before[i] {
-                self.versions[i] = version;
-            }
-        }
-        self.join(cond, then, Some(otherwise), None, before);
+        self.join(cond, then, Some(otherwise), None);
     }
 
     pub(crate) fn for_loop(
@@ -74,9 +66,6 @@ impl<'p> Lowering<'p> {
         let item = self.effect(Item::Barrier { scope: Scope::Workgroup });
         let mut first = vec![from];
         first.extend(carried.iter().map(|variable| self.values[*variable]));
-        // Memory that the body touches has a version of its own at its head, and another one after the loop.
-        let touched = self.touched(body);
-        touched.iter().for_each(|buffer| self.touch(*buffer));
         let no = self.builder.bool(false);
         let (skip, broke) = (self.variable(no), self.variable(no));
         self.loops.push(OpenLoop { skip, broke });
@@ -123,7 +112,6 @@ impl<'p> Lowering<'p> {
                 self.values[variable] = old;
             }
         }
-        touched.iter().for_each(|buffer| self.touch(*buffer));
         self.builder.items[item.index()] = Item::Loop { guard, first, body: region, next, again };
         for (i, variable) in carried.iter().enumerate() {
             let ty = self.builder.ty(params[i + 1]);
@@ -150,33 +138,5 @@ impl<'p> Lowering<'p> {
         let mut carried: Vec<_> = carried.into_iter().collect();
         carried.sort_unstable();
         (carried, ends)
-    }
-
-    /// The buffers whose contents a body may change or see changed.
-    pub(crate) fn touched(&self, body: &Body) -> Vec<u32> {
-        let mut touched = FxHashSet::default();
-        let mut all = false;
-        for event in Walk::new(body) {
-            let Event::Node(node) = event else { continue };
-            if let Node::Store { buffer, .. } = node {
-                touched.insert(self.buffers[buffer.as_str()]);
-            }
-            all |= matches!(node, Node::Barrier { .. });
-            node.for_each_expr(&mut |expr| {
-                expr.visit(&mut |expr| match expr {
-                    Expr::Atomic { buffer, .. } => {
-                        touched.insert(self.buffers[buffer.as_str()]);
-                    }
-                    Expr::UniformLoad { .. } => all = true,
-                    _ => {}
-                });
-            });
-        }
-        if all {
-            touched.extend((0..self.written.len() as u32).filter(|i| self.written[*i as usize]));
-        }
-        let mut touched: Vec<_> = touched.into_iter().collect();
-        touched.sort_unstable();
-        touched
     }
 }

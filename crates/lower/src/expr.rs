@@ -2,7 +2,7 @@
 
 use crate::kernel::{Id, Item, Value, ValueId};
 use crate::lower::{Lowering, roomy};
-use vyre_foundation::{AtomicOp, Expr, Literal, Operand, SubgroupOp, Type};
+use vyre_foundation::{Expr, Literal, Operand, SubgroupOp, Type};
 
 impl<'p> Lowering<'p> {
     pub(crate) fn expr(&mut self, expr: &'p Expr) -> ValueId {
@@ -72,10 +72,8 @@ impl<'p> Lowering<'p> {
         if !self.is_written(buffer) {
             return self.builder.value(Value::Load { buffer, index, ty });
         }
-        self.guarded_out(ty, |this| {
-            let version = this.version(buffer);
-            this.effect(Item::Load { buffer, index, version })
-        })
+        // The version is known once all items are.
+        self.guarded_out(ty, |this| this.effect(Item::Load { buffer, index, version: 0 }))
     }
 
     fn atomic(&mut self, expr: &'p Expr) -> ValueId {
@@ -89,11 +87,7 @@ impl<'p> Lowering<'p> {
         let ty = self.element_type(buffer);
         let (op, ordering) = (*op, *ordering);
         self.guarded_out(ty, |this| {
-            let item = this.effect(Item::Atomic { op, ordering, buffer, index, expected, value });
-            if op != AtomicOp::Load {
-                this.touch(buffer);
-            }
-            item
+            this.effect(Item::Atomic { op, ordering, buffer, index, expected, value })
         })
     }
 

@@ -5,8 +5,9 @@ use crate::columns::{Items, Regions, Values};
 use crate::kernel::{Item, ItemId, Origin, RegionId, Value, ValueId};
 use crate::lower::roomy;
 use crate::uniformity::uniformity;
+use crate::versions;
 use rustc_hash::FxHashMap;
-use vyre_foundation::Name;
+use vyre_foundation::{BufferDecl, Name};
 
 /// The columns of a kernel.
 #[derive(Default)]
@@ -25,7 +26,12 @@ pub(crate) struct Parts {
 ///
 /// Rows are numbered as a walk over the items first needs them, operands before users, so that equal kernels
 /// have equal columns.
-pub(crate) fn finish(builder: &mut Builder, origins: &[Origin], tags: &[Name]) -> Parts {
+pub(crate) fn finish(
+    builder: &mut Builder,
+    origins: &[Origin],
+    tags: &[Name],
+    buffers: &[BufferDecl],
+) -> Parts {
     let alias = invariants(builder);
     let settled = alias.is_empty();
     let mut finisher = Finisher {
@@ -36,7 +42,6 @@ pub(crate) fn finish(builder: &mut Builder, origins: &[Origin], tags: &[Name]) -
         known: FxHashMap::default(),
         new_item: vec![u32::MAX; builder.items.len()],
         slots: FxHashMap::default(),
-        versions: FxHashMap::default(),
         all_origins: origins,
         new_origin: FxHashMap::default(),
         all_tags: tags,
@@ -46,7 +51,7 @@ pub(crate) fn finish(builder: &mut Builder, origins: &[Origin], tags: &[Name]) -
     };
     finisher.used = finisher.mark();
     finisher.region(Builder::ROOT);
-    Parts { settled, ..finisher.write() }
+    Parts { settled, ..finisher.write(buffers) }
 }
 
 /// Parameters that never change, and results that are the same for both branches, with what they always are.
@@ -125,7 +130,6 @@ struct Finisher<'b> {
     new_item: Vec<u32>,
     /// The new numbers of the parameters and results that are kept.
     slots: FxHashMap<(ItemId, u32), u32>,
-    versions: FxHashMap<u32, u32>,
     all_origins: &'b [Origin],
     new_origin: FxHashMap<u32, u32>,
     all_tags: &'b [Name],
@@ -298,11 +302,7 @@ impl Finisher<'_> {
             Item::Store { buffer, index, value } => {
                 Item::Store { buffer, index: self.value(index), value: self.value(value) }
             }
-            Item::Load { buffer, index, version } => {
-                let next = self.versions.len() as u32;
-                let version = *self.versions.entry(version).or_insert(next);
-                Item::Load { buffer, index: self.value(index), version }
-            }
+            Item::Load { buffer, index, version } => Item::Load { buffer, index: self.value(index), version },
             Item::Atomic { op, ordering, buffer, index, expected, value } => {
                 let index = self.value(index);
                 let expected = expected.map(|value| self.value(value));
@@ -344,7 +344,8 @@ impl Finisher<'_> {
         new
     }
 
-    fn write(mut self) -> Parts {
+    fn write(mut self, buffers: &[BufferDecl]) -> Parts {
+        versions::assign(&mut self.items, &self.regions, buffers);
         self.parts.values.uniformity = uniformity(&self.parts.values, &self.items);
         for items in &self.regions {
             self.parts.regions.start.push(self.parts.pool.len() as u32);

@@ -26,6 +26,7 @@ mod lower;
 mod raise;
 mod scan;
 mod uniformity;
+mod versions;
 
 pub use homes::Homes;
 pub use kernel::{Id, Item, ItemId, Kernel, Origin, RegionId, Value, ValueId};
@@ -74,7 +75,7 @@ fn lower_once(program: &Program) -> (Kernel, bool) {
         written = found;
     };
     let depth = lowering.builder.regions.iter().map(|region| region.depth).max().unwrap_or(0);
-    let parts = finish::finish(&mut lowering.builder, &lowering.origins, &lowering.tags);
+    let parts = finish::finish(&mut lowering.builder, &lowering.origins, &lowering.tags, program.buffers());
     // A raised trap says twice that its invocation has ended, so such a kernel would only grow.
     let settled = parts.settled || !parts.tags.is_empty() || depth > DEEP;
     let kernel = Kernel {

@@ -51,9 +51,6 @@ pub(crate) struct Lowering<'p> {
     pub(crate) guard_each: bool,
     /// The uniform load of this statement.
     pub(crate) uniform: Option<ValueId>,
-    /// The memory version of each buffer, and the next new one.
-    pub(crate) versions: Vec<u32>,
-    pub(crate) next_version: u32,
     pub(crate) tags: Vec<Name>,
     pub(crate) origin: u32,
     pub(crate) origins: Vec<Origin>,
@@ -77,8 +74,6 @@ impl<'p> Lowering<'p> {
             program,
             builder,
             levels: validate::control_levels(program),
-            versions: vec![0; buffers.len()],
-            next_version: 1,
             buffers,
             functions: program.functions().iter().zip(0..).map(|(f, i)| (f.name.as_str(), i)).collect(),
             written,
@@ -142,20 +137,6 @@ impl<'p> Lowering<'p> {
         self.builder.row(Value::Out { item, index: 0, ty }, self.region)
     }
 
-    /// Memory may have changed: loads after it see another version.
-    pub(crate) fn touch(&mut self, buffer: u32) {
-        self.versions[buffer as usize] = self.next_version;
-        self.next_version += 1;
-    }
-
-    pub(crate) fn touch_shared(&mut self) {
-        for (i, buffer) in self.program.buffers().iter().enumerate() {
-            if self.written[i] && buffer.access() != vyre_foundation::BufferAccess::Local {
-                self.touch(i as u32);
-            }
-        }
-    }
-
     // --- Names -----------------------------------------------------------------------------------------------
 
     pub(crate) fn variable_value(&self, name: &str) -> ValueId {
@@ -176,10 +157,6 @@ impl<'p> Lowering<'p> {
 
     pub(crate) fn is_written(&self, buffer: u32) -> bool {
         self.written[buffer as usize]
-    }
-
-    pub(crate) fn version(&self, buffer: u32) -> u32 {
-        self.versions[buffer as usize]
     }
 
     /// The value of this statement's uniform load.
@@ -234,7 +211,6 @@ impl<'p> Lowering<'p> {
                     let value = this.expr(value);
                     this.guard_effect(|this| {
                         this.effect(Item::Store { buffer, index, value });
-                        this.touch(buffer);
                         None
                     })
                 });
@@ -269,7 +245,6 @@ impl<'p> Lowering<'p> {
                 let scope =
                     if *ordering == MemoryOrdering::GridSync { Scope::Grid } else { Scope::Workgroup };
                 self.effect(Item::Barrier { scope });
-                self.touch_shared();
             }
             Node::Return => self.end(),
             Node::Trap { tag, value } => {
@@ -326,7 +301,6 @@ impl<'p> Lowering<'p> {
         let index = self.expr(index);
         let number = self.buffers[buffer.as_str()];
         let item = self.effect(Item::UniformLoad { scope: *scope, buffer: number, index });
-        self.touch_shared();
         let ty = self.program.buffers()[number as usize].element().value_type();
         self.uniform = Some(self.out(item, ty));
     }
