@@ -176,6 +176,7 @@ fn mistakes_are_explained() {
     let cases: Vec<(i32, &str, &[&str], Vec<&str>)> = vec![
         (1, "C003", &["`a` is missing", "--in a="], vec!["run", &add, "--len", "o=1"]),
         (1, "I007", &["no buffer `aa`", "did you mean `a`"], vec!["run", &add, "--in", "aa=[1]"]),
+        (1, "I007", &["it declares `a`, `o`"], vec!["run", &add, "--in", "zebra=[1]"]),
         (1, "C004", &["`o` is `output`"], vec!["run", &add, "--in", "o=[1]"]),
         (1, "C006", &["twice"], vec!["run", &add, "--in", "a=[1]", "--in", "a=[2]"]),
         (

@@ -70,14 +70,27 @@ pub enum InputError {
     /// A name that no buffer has.
     #[error("the program has no buffer `{name}`. help: {}", match .nearest {
         Some(nearest) => format!("did you mean `{nearest}`?"),
-        None => "use a name that the program declares".to_owned(),
+        None => format!("it declares {}", list(.declared)),
     })]
     UnknownBuffer {
         /// The name.
         name: Name,
         /// A buffer that is nearly spelled so.
         nearest: Option<Name>,
+        /// The buffers that there are.
+        declared: Vec<Name>,
     },
+}
+
+/// The first names of a list, for a help line.
+fn list(names: &[Name]) -> String {
+    const SHOWN: usize = 8;
+    let shown: Vec<String> = names.iter().take(SHOWN).map(|name| format!("`{name}`")).collect();
+    match names.len() {
+        0 => "no buffers".to_owned(),
+        n if n > SHOWN => format!("{} and {} more", shown.join(", "), n - SHOWN),
+        _ => shown.join(", "),
+    }
 }
 
 impl InputError {
@@ -97,7 +110,9 @@ impl InputError {
     /// A name that is not a buffer of the program, with the one that was likely meant.
     pub fn unknown(program: &Program, name: &str) -> InputError {
         let names = program.buffers().iter().map(|b| b.name().as_str());
-        InputError::UnknownBuffer { name: name.into(), nearest: nearest(name, names).map(Name::from) }
+        let nearest = nearest(name, names).map(Name::from);
+        let declared = program.buffers().iter().map(|buffer| buffer.name().clone()).collect();
+        InputError::UnknownBuffer { name: name.into(), nearest, declared }
     }
 }
 
