@@ -36,10 +36,8 @@ impl Parser<'_> {
             match (token.kind, self.text_of(token)) {
                 (Kind::End, _) => return,
                 (Kind::Sign, "{") => depth += 1,
-                (Kind::Sign, "}") if depth == 0 => {
-                    // A `}` that nothing opened, right where parsing stopped, must be passed over to get on.
-                    return;
-                }
+                // The body around the broken statement ends here; whoever opened it closes it.
+                (Kind::Sign, "}") if depth == 0 => return,
                 (Kind::Sign, "}") => {
                     depth -= 1;
                     if depth == 0 {
