@@ -6,7 +6,7 @@ use crate::trace::Trace;
 use crate::{npy, report, values};
 use std::process::ExitCode;
 use std::time::Instant;
-use vyre_foundation::{InputError, Name, Program};
+use vyre_foundation::{BufferDecl, InputError, Name, Program};
 use vyre_reference::{Options, Outcome, Schedule};
 
 /// What a run gave, with what a report says about it.
@@ -93,18 +93,10 @@ fn choose_route(program: &Program, wanted: Route, backend: &'static str) -> Resu
 
 /// The inputs and options that the arguments ask for.
 pub fn gather(program: &Program, args: &RunArgs) -> Result<Request, Failure> {
-    for (i, (name, _)) in args.inputs.iter().enumerate() {
-        let Some(buffer) = program.buffer(name) else {
-            return Err(InputError::unknown(program, name).into());
-        };
-        let name = buffer.name().clone();
-        if !buffer.consumes_input() {
-            return Err(Failure::NotAnInput { name, access: buffer.access().name() });
-        }
-        if args.inputs[..i].iter().any(|(other, _)| name == other.as_str()) {
-            return Err(Failure::GivenTwice { option: "--in", name });
-        }
-    }
+    check_names(program, "--in", &args.inputs, |buffer| {
+        let (name, access) = (buffer.name().clone(), buffer.access().name());
+        (!buffer.consumes_input()).then_some(Failure::NotAnInput { name, access })
+    })?;
     for (i, (name, _)) in args.lengths.iter().enumerate() {
         if args.lengths[..i].iter().any(|(other, _)| name == other) {
             return Err(Failure::GivenTwice { option: "--len", name: name.as_str().into() });
@@ -131,16 +123,28 @@ pub fn gather(program: &Program, args: &RunArgs) -> Result<Request, Failure> {
 
 /// Names given to `--out` must be returned buffers, before anything runs.
 fn check_outputs(program: &Program, args: &RunArgs) -> Result<(), Failure> {
-    for (i, (name, _)) in args.outputs.iter().enumerate() {
+    check_names(program, "--out", &args.outputs, |buffer| {
+        let (name, access) = (buffer.name().clone(), buffer.access().name());
+        (!buffer.produces_output()).then_some(Failure::NotAnOutput { name, access })
+    })
+}
+
+/// Each name must be a buffer of the program that the option takes, and be given once.
+fn check_names(
+    program: &Program,
+    option: &'static str,
+    given: &[(String, String)],
+    wrong: impl Fn(&BufferDecl) -> Option<Failure>,
+) -> Result<(), Failure> {
+    for (i, (name, _)) in given.iter().enumerate() {
         let Some(buffer) = program.buffer(name) else {
             return Err(InputError::unknown(program, name).into());
         };
-        let name = buffer.name().clone();
-        if !buffer.produces_output() {
-            return Err(Failure::NotAnOutput { name, access: buffer.access().name() });
+        if let Some(failure) = wrong(buffer) {
+            return Err(failure);
         }
-        if args.outputs[..i].iter().any(|(other, _)| name == other.as_str()) {
-            return Err(Failure::GivenTwice { option: "--out", name });
+        if given[..i].iter().any(|(other, _)| name == other) {
+            return Err(Failure::GivenTwice { option, name: buffer.name().clone() });
         }
     }
     Ok(())

@@ -17,7 +17,7 @@
 //! if the arguments are wrong. A seed always means the same program, so a failure is repeated with
 //! `--seed` and N = 1.
 
-#![allow(clippy::print_stdout, clippy::print_stderr)]
+#![expect(clippy::print_stdout, clippy::print_stderr, reason = "a command prints")]
 
 use std::path::{Path, PathBuf};
 use std::process::{ExitCode, exit};
