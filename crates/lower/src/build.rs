@@ -47,11 +47,6 @@ impl Builder {
         self.values[value.index()]
     }
 
-    /// The row that a value has, if it has one.
-    pub(crate) fn find(&self, value: Value) -> Option<ValueId> {
-        self.known.get(&value).copied()
-    }
-
     pub(crate) fn ty(&self, value: ValueId) -> Type {
         self.get(value).ty()
     }

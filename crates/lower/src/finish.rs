@@ -6,7 +6,7 @@ use crate::kernel::{Item, ItemId, Origin, RegionId, Value, ValueId};
 use crate::lower::roomy;
 use crate::uniformity::uniformity;
 use crate::versions;
-use rustc_hash::FxHashMap;
+use rustc_hash::{FxHashMap, FxHashSet};
 use vyre_foundation::{BufferDecl, Name};
 
 /// The columns of a kernel.
@@ -37,7 +37,7 @@ pub(crate) fn finish(
     let mut finisher = Finisher {
         builder,
         alias,
-        used: Vec::new(),
+        kept: FxHashSet::default(),
         new_value: FxHashMap::default(),
         known: FxHashMap::default(),
         new_item: vec![u32::MAX; builder.items.len()],
@@ -49,7 +49,7 @@ pub(crate) fn finish(
         regions: Vec::new(),
         parts: Parts::default(),
     };
-    finisher.used = finisher.mark();
+    finisher.kept = finisher.mark();
     finisher.region(Builder::ROOT);
     Parts { settled, ..finisher.write(buffers) }
 }
@@ -123,8 +123,8 @@ fn resolve(alias: &FxHashMap<ValueId, ValueId>, mut value: ValueId) -> ValueId {
 struct Finisher<'b> {
     builder: &'b Builder,
     alias: FxHashMap<ValueId, ValueId>,
-    /// Which rows something needs.
-    used: Vec<bool>,
+    /// The parameters and results that something needs, by item and number.
+    kept: FxHashSet<(ItemId, u32)>,
     new_value: FxHashMap<ValueId, ValueId>,
     known: FxHashMap<Value, ValueId>,
     new_item: Vec<u32>,
@@ -144,9 +144,9 @@ impl Finisher<'_> {
     }
 
     /// Marks what items need, around loops too.
-    fn mark(&self) -> Vec<bool> {
+    fn mark(&self) -> FxHashSet<(ItemId, u32)> {
         let mut used = vec![false; self.builder.values.len()];
-        let mut kept = FxHashMap::default();
+        let mut kept = FxHashSet::default();
         let mut pending = Vec::new();
         for item in &self.builder.items {
             match item {
@@ -162,7 +162,7 @@ impl Finisher<'_> {
             let row = self.builder.get(value);
             pending.extend(row.operands());
             let (Value::Param { item, index, .. } | Value::Out { item, index, .. }) = row else { continue };
-            if kept.insert((item, index), ()).is_none() {
+            if kept.insert((item, index)) {
                 match &self.builder.items[item.index()] {
                     Item::Loop { first, next, .. } => {
                         pending.extend([first[index as usize], next[index as usize]])
@@ -175,13 +175,7 @@ impl Finisher<'_> {
                 }
             }
         }
-        // A result needs its parameter's slot and the other way round: mark both rows by their slot.
-        for (i, value) in self.builder.values.iter().enumerate() {
-            if let Value::Param { item, index, .. } | Value::Out { item, index, .. } = value {
-                used[i] |= kept.contains_key(&(*item, *index));
-            }
-        }
-        used
+        kept
     }
 
     /// The new number of a value; what it needs is numbered first.
@@ -255,24 +249,11 @@ impl Finisher<'_> {
 
     /// The slots of an item that are needed, in order, under their new numbers.
     fn keep(&mut self, item: ItemId, count: usize) -> Vec<usize> {
-        let rows = self.used_slots(item, count);
-        for (new, old) in rows.iter().enumerate() {
+        let kept: Vec<usize> = (0..count).filter(|k| self.kept.contains(&(item, *k as u32))).collect();
+        for (new, old) in kept.iter().enumerate() {
             self.slots.insert((item, *old as u32), new as u32);
         }
-        rows
-    }
-
-    fn used_slots(&self, item: ItemId, count: usize) -> Vec<usize> {
-        let row = |index: u32, param: bool, ty| {
-            let value = if param { Value::Param { item, index, ty } } else { Value::Out { item, index, ty } };
-            self.builder.find(value).is_some_and(|id| self.used[id.index()] && !self.alias.contains_key(&id))
-        };
-        let is_used = |k: &usize| {
-            vyre_foundation::Type::ALL
-                .into_iter()
-                .any(|ty| row(*k as u32, true, ty) || row(*k as u32, false, ty))
-        };
-        (0..count).filter(is_used).collect()
+        kept
     }
 
     fn item(&mut self, old: ItemId) -> ItemId {
