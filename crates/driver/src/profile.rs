@@ -1,0 +1,132 @@
+//! What a device is and can do. Every question about a backend is answered from here.
+
+use std::fmt;
+
+/// Something that not every device can do.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+#[repr(u8)]
+pub enum Feature {
+    /// Floats that equal the reference bit for bit.
+    ExactFloats,
+    /// The device's own floats, outside the promise of equal bytes.
+    NativeFloats,
+    /// Atomics on 64-bit elements.
+    Atomics64,
+    /// Atomics with other orderings than relaxed.
+    Orderings,
+    /// A grid barrier inside one launch.
+    NativeGridSync,
+    /// Memory that stays on the device between calls.
+    Resident,
+    /// The host may run a program with grid barriers segment by segment.
+    HostGridSync,
+    /// Compiled programs are kept on disk.
+    DiskCache,
+    /// The device tells how long a launch took.
+    Timestamps,
+}
+
+impl Feature {
+    /// Every feature.
+    pub const ALL: [Feature; 9] = [
+        Feature::ExactFloats,
+        Feature::NativeFloats,
+        Feature::Atomics64,
+        Feature::Orderings,
+        Feature::NativeGridSync,
+        Feature::Resident,
+        Feature::HostGridSync,
+        Feature::DiskCache,
+        Feature::Timestamps,
+    ];
+
+    /// The stable name, for people and scripts.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Feature::ExactFloats => "exact_floats",
+            Feature::NativeFloats => "native_floats",
+            Feature::Atomics64 => "atomics64",
+            Feature::Orderings => "orderings",
+            Feature::NativeGridSync => "native_grid_sync",
+            Feature::Resident => "resident",
+            Feature::HostGridSync => "host_grid_sync",
+            Feature::DiskCache => "disk_cache",
+            Feature::Timestamps => "timestamps",
+        }
+    }
+}
+
+impl fmt::Display for Feature {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+/// A set of features.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Default)]
+pub struct Features(u32);
+
+impl Features {
+    /// No features.
+    pub const NONE: Features = Features(0);
+
+    /// Whether a feature is in the set.
+    pub const fn has(self, feature: Feature) -> bool {
+        self.0 & (1 << feature as u32) != 0
+    }
+
+    /// The set with one more feature.
+    #[must_use]
+    pub const fn with(self, feature: Feature) -> Features {
+        Features(self.0 | (1 << feature as u32))
+    }
+
+    /// The features of the set.
+    pub fn iter(self) -> impl Iterator<Item = Feature> {
+        Feature::ALL.into_iter().filter(move |feature| self.has(*feature))
+    }
+}
+
+impl FromIterator<Feature> for Features {
+    fn from_iter<I: IntoIterator<Item = Feature>>(features: I) -> Features {
+        features.into_iter().fold(Features::NONE, Features::with)
+    }
+}
+
+impl fmt::Debug for Features {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_set().entries(self.iter()).finish()
+    }
+}
+
+/// How much a device takes.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Limits {
+    /// The largest buffer, in bytes.
+    pub max_buffer_bytes: u64,
+    /// The most workgroups on each axis.
+    pub max_workgroups: [u32; 3],
+    /// The most invocations of a workgroup.
+    pub max_workgroup_invocations: u32,
+    /// The most memory of a workgroup, in bytes.
+    pub max_workgroup_bytes: u64,
+    /// The memory of the device, where that is known.
+    pub memory_bytes: Option<u64>,
+    /// How many invocations really run at once: threads of a CPU, lanes of a GPU where it tells.
+    pub parallelism: u32,
+}
+
+/// What a backend is.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct DeviceProfile {
+    /// The name of the backend: `cpu`, `reference`.
+    pub backend: &'static str,
+    /// The device, for people.
+    pub device: String,
+    /// The version of the compiler and of the driver: part of every cache key.
+    pub version: String,
+    /// What it can do.
+    pub features: Features,
+    /// How much it takes.
+    pub limits: Limits,
+}
