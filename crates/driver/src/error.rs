@@ -1,5 +1,6 @@
 //! Everything that can go wrong between a program and a device, with a stable code and help.
 
+use crate::cache::CacheError;
 use crate::handle::HandleError;
 use std::time::Duration;
 use thiserror::Error as ThisError;
@@ -113,6 +114,9 @@ pub enum Error {
     /// A resident handle is used in a way it cannot be.
     #[error(transparent)]
     Handle(#[from] HandleError),
+    /// The folder of compiled programs cannot be used.
+    #[error(transparent)]
+    Cache(#[from] CacheError),
     /// A batch contradicts itself: a defect of whoever made it.
     #[error("step {step} of the batch: {what}. help: see the documentation of `Batch`")]
     Batch {
@@ -168,6 +172,7 @@ impl Error {
             Error::NoBackend { .. } => "D014",
             Error::ShutDown { .. } => "D015",
             Error::Handle(error) => error.code(),
+            Error::Cache(error) => error.code(),
             Error::Internal(_) => "D099",
         }
     }

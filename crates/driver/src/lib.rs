@@ -6,6 +6,7 @@
 mod backend;
 mod batch;
 mod binding;
+pub mod cache;
 mod config;
 mod deadline;
 mod error;
