@@ -7,7 +7,7 @@ use crate::deadline::Deadline;
 use crate::error::Result;
 use crate::handle::{Generation, RawHandle};
 use crate::profile::DeviceProfile;
-use crate::telemetry::Counters;
+use crate::telemetry::Telemetry;
 use crate::unit::Unit;
 use std::any::Any;
 use std::sync::Arc;
@@ -49,8 +49,9 @@ pub trait VyreBackend: Send + Sync {
     /// batch allocated is left.
     fn run(&self, batch: Batch<'_>, deadline: Deadline) -> Result<Outcome>;
 
-    /// What it has done so far.
-    fn counters(&self) -> Counters;
+    /// Counts what it does. The backend counts launches, transfers, resident memory and compilation; what callers
+    /// give and get is counted for it.
+    fn telemetry(&self) -> &Telemetry;
 
     /// Whether the device is there.
     fn health(&self) -> Health;
@@ -61,6 +62,46 @@ pub trait VyreBackend: Send + Sync {
     /// Refuses further work and waits for the work in flight.
     fn shutdown(&self, deadline: Deadline) -> Result<()>;
 }
+
+/// References to a backend are backends too.
+macro_rules! forward {
+    ($($reference:ty),*) => {$(
+        impl<B: VyreBackend + ?Sized> VyreBackend for $reference {
+            fn profile(&self) -> &DeviceProfile {
+                (**self).profile()
+            }
+            fn compile(&self, unit: &Unit, options: &CompileOptions) -> Result<Arc<dyn CompiledPipeline>> {
+                (**self).compile(unit, options)
+            }
+            fn allocate(&self, bytes: u64) -> Result<RawHandle> {
+                (**self).allocate(bytes)
+            }
+            fn free(&self, handle: RawHandle) -> Result<()> {
+                (**self).free(handle)
+            }
+            fn submit(&self, batch: Batch<'static>) -> Result<Box<dyn Pending>> {
+                (**self).submit(batch)
+            }
+            fn run(&self, batch: Batch<'_>, deadline: Deadline) -> Result<Outcome> {
+                (**self).run(batch, deadline)
+            }
+            fn telemetry(&self) -> &Telemetry {
+                (**self).telemetry()
+            }
+            fn health(&self) -> Health {
+                (**self).health()
+            }
+            fn recover(&self) -> Result<Generation> {
+                (**self).recover()
+            }
+            fn shutdown(&self, deadline: Deadline) -> Result<()> {
+                (**self).shutdown(deadline)
+            }
+        }
+    )*};
+}
+
+forward!(&B, Arc<B>);
 
 /// A program compiled for one backend.
 pub trait CompiledPipeline: Any + Send + Sync {

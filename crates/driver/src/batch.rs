@@ -8,6 +8,7 @@
 //! anything; after it, offsets fit and no written range is bound twice.
 
 use crate::backend::CompiledPipeline;
+use crate::deadline::Deadline;
 use crate::error::{Error, Result};
 use crate::handle::{HandleError, RawHandle, check_range};
 use std::borrow::Cow;
@@ -167,6 +168,8 @@ pub struct Batch<'a> {
     pub steps: Vec<Step<'a>>,
     /// At most this many threads, on a backend that has threads.
     pub threads: Option<usize>,
+    /// When a submitted batch gives up. A blocking run is given its deadline as an argument.
+    pub deadline: Deadline,
 }
 
 /// What a batch gives.
@@ -207,6 +210,7 @@ impl<'a> Batch<'a> {
             temporaries: self.temporaries.into_iter().map(Temporary::into_owned).collect(),
             steps: self.steps.into_iter().map(|s| Step { action: action(s.action), when: s.when }).collect(),
             threads: self.threads,
+            deadline: self.deadline,
         }
     }
 
@@ -281,6 +285,12 @@ impl<'a> Batch<'a> {
                 Ok(())
             }
         }
+    }
+
+    /// The last step that names a temporary.
+    pub fn last_use(&self, temporary: usize) -> Option<usize> {
+        let named = |(span, _): &(Span, bool)| span.memory == Memory::Temporary(temporary);
+        self.steps.iter().rposition(|step| Batch::spans(step).iter().any(named))
     }
 
     /// The resident buffers that the steps name.

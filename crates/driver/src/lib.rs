@@ -13,6 +13,8 @@ mod error;
 mod handle;
 mod pipelines;
 mod profile;
+mod queue;
+mod stop;
 mod telemetry;
 mod unit;
 
@@ -25,5 +27,7 @@ pub use error::{Error, Result, Trap};
 pub use handle::{Generation, HandleError, RawHandle, Residents};
 pub use pipelines::{CacheUse, PipelineCache};
 pub use profile::{DeviceProfile, Feature, Features, Limits};
+pub use queue::Queue;
+pub use stop::Stop;
 pub use telemetry::{Counters, Telemetry, process_telemetry};
 pub use unit::Unit;

@@ -376,6 +376,26 @@ impl Kernel {
         self.items.get(id, &self.pool)
     }
 
+    /// All value rows, operands before what uses them.
+    pub fn rows(&self) -> impl DoubleEndedIterator<Item = ValueId> + use<> {
+        (0..self.values.len() as u32).map(ValueId)
+    }
+
+    /// All regions, outer ones before inner ones.
+    pub fn region_ids(&self) -> impl DoubleEndedIterator<Item = RegionId> + use<> {
+        (0..self.regions.start.len() as u32).map(RegionId)
+    }
+
+    /// How many items a region has.
+    pub fn item_count(&self, id: RegionId) -> u32 {
+        self.regions.count[id.index()]
+    }
+
+    /// The item at a position of a region.
+    pub fn item_at(&self, id: RegionId, position: u32) -> ItemId {
+        ItemId(self.pool[(self.regions.start[id.index()] + position) as usize])
+    }
+
     /// The items of a region, in order.
     pub fn region(&self, id: RegionId) -> impl Iterator<Item = ItemId> {
         let start = self.regions.start[id.index()] as usize;

@@ -1,0 +1,360 @@
+//! Loops over workgroups and over the lanes of a workgroup.
+//!
+//! A segment claims workgroups from a counter that all workers share, so a worker that finds less work takes more
+//! of it. A run goes over the lanes with x fastest. Where all that a run does stands in one `if` that compares
+//! an id with something that all lanes share, the loop goes over the lanes for which that holds and no others.
+
+use super::{Emitter, Keep, Span};
+use crate::context::{Calls, Context};
+use crate::shape::Level;
+use cranelift_codegen::ir::condcodes::IntCC;
+use cranelift_codegen::ir::types::{I32, I64};
+use cranelift_codegen::ir::{self, BlockArg, InstBuilder, MemFlagsData};
+use std::mem::offset_of;
+use vyre_foundation::{BinOp, BufferAccess, Type, UnOp};
+use vyre_lower::{Id, Item, RegionId, Value, ValueId};
+
+/// The workgroup that the code at hand is for.
+#[derive(Clone, Copy)]
+pub(super) struct Workgroup {
+    /// Its number.
+    pub(super) linear: ir::Value,
+    /// Its id on each axis, as 32 bits.
+    pub(super) ids: [ir::Value; 3],
+    /// The global id of its first lane on each axis, as 64 bits.
+    pub(super) base: [ir::Value; 3],
+    /// What it keeps across grid barriers.
+    pub(super) kept: Option<ir::Value>,
+}
+
+/// The lane that the code at hand is for.
+#[derive(Clone, Copy)]
+pub(super) struct Lane {
+    /// Its id on each axis, as 64 bits.
+    pub(super) ids: [ir::Value; 3],
+}
+
+/// Which lanes a run is for.
+struct Trim {
+    /// The first lane and the one behind the last, on each axis where it is not all.
+    ranges: [Option<(ir::Value, ir::Value)>; 3],
+    /// What is left to do for these lanes.
+    span: Span,
+}
+
+impl Emitter<'_, '_> {
+    /// A loop over workgroups around a stretch, which ends when all workgroups are done.
+    pub(super) fn segment(&mut self, span: Span, keeps: &[Keep]) {
+        if self.is_empty(span, Level::Workgroup, keeps) {
+            return;
+        }
+        self.segment += 1;
+        let mark = self.log.len();
+        let [claim, unravel, body, step, done] = [0; 5].map(|_| self.b.create_block());
+        self.b.ins().jump(claim, &[]);
+
+        self.b.switch_to_block(claim);
+        let chunk = self.context_field(I32, offset_of!(Context, chunk));
+        let chunk = self.b.ins().uextend(I64, chunk);
+        let total = self.context_field(I64, offset_of!(Context, total));
+        let next = self.b.ins().iadd_imm_s(self.context, offset_of!(Context, next) as i64);
+        let flags = MemFlagsData::new().with_notrap().with_aligned();
+        let first = self.b.ins().atomic_rmw(I64, flags, ir::AtomicRmwOp::Add, next, chunk);
+        let some = self.icmp(IntCC::UnsignedLessThan, first, total);
+        self.b.ins().brif(some, unravel, &[], done, &[]);
+
+        self.b.switch_to_block(unravel);
+        let end = self.b.ins().iadd(first, chunk);
+        let end = self.b.ins().umin(end, total);
+        let [x_count, y_count] = [0, 1].map(|axis| {
+            let count = self.context_field(I32, offset_of!(Context, workgroups) + 4 * axis);
+            self.b.ins().uextend(I64, count)
+        });
+        let x = self.b.ins().urem(first, x_count);
+        let rest = self.b.ins().udiv(first, x_count);
+        let y = self.b.ins().urem(rest, y_count);
+        let z = self.b.ins().udiv(rest, y_count);
+        self.b.ins().jump(body, &[first, x, y, z].map(BlockArg::from));
+
+        self.b.switch_to_block(body);
+        let [linear, x, y, z] = [0; 4].map(|_| self.b.append_block_param(body, I64));
+        self.check_stop();
+        self.enter_workgroup(linear, [x, y, z]);
+        self.workgroup_span(span, keeps);
+        self.workgroup = None;
+        self.forget(mark);
+        let linear = self.b.ins().iadd_imm_s(linear, 1);
+        let more = self.icmp(IntCC::UnsignedLessThan, linear, end);
+        self.b.ins().brif(more, step, &[], claim, &[]);
+
+        self.b.switch_to_block(step);
+        let zero = self.b.ins().iconst(I64, 0);
+        let x = self.b.ins().iadd_imm_s(x, 1);
+        let wraps = self.icmp(IntCC::Equal, x, x_count);
+        let [row, carry] = [0; 2].map(|_| self.b.create_block());
+        self.b.ins().brif(wraps, row, &[], body, &[linear, x, y, z].map(BlockArg::from));
+        self.b.switch_to_block(row);
+        let y = self.b.ins().iadd_imm_s(y, 1);
+        let wraps = self.icmp(IntCC::Equal, y, y_count);
+        self.b.ins().brif(wraps, carry, &[], body, &[linear, zero, y, z].map(BlockArg::from));
+        self.b.switch_to_block(carry);
+        let z = self.b.ins().iadd_imm_s(z, 1);
+        self.b.ins().jump(body, &[linear, zero, zero, z].map(BlockArg::from));
+
+        self.b.switch_to_block(done);
+        if self.shape.segmented {
+            self.sync();
+        }
+    }
+
+    fn enter_workgroup(&mut self, linear: ir::Value, ids: [ir::Value; 3]) {
+        let size = self.shape.kernel.workgroup_size.size();
+        let base = [0, 1, 2].map(|axis: usize| self.b.ins().imul_imm_s(ids[axis], i64::from(size[axis])));
+        let ids = ids.map(|id| self.b.ins().ireduce(I32, id));
+        let kept = (self.slots.kept_bytes > 0).then(|| {
+            let start = self.context_field(self.target.pointer, offset_of!(Context, kept));
+            let offset = self.b.ins().imul_imm_s(linear, self.slots.kept_bytes as i64);
+            self.b.ins().iadd(start, offset)
+        });
+        self.workgroup = Some(Workgroup { linear, ids, base, kept });
+        // What lives across grid barriers is zero before the first of them.
+        if !self.shape.segmented {
+            self.zero_own(|access| access == BufferAccess::Workgroup || self.shape.has_runs);
+        }
+    }
+
+    /// Fills own memory with zeros that stands in the frame of the worker.
+    fn zero_own(&mut self, which: impl Fn(BufferAccess) -> bool) {
+        for number in 0..self.shape.kernel.buffers.len() {
+            let Some(own) = self.slots.own[number].filter(|_| which(self.shape.kernel.buffers[number].access()))
+            else {
+                continue;
+            };
+            let bytes = u64::from(own.bytes).max(u64::from(own.stride) * u64::from(self.shape.lanes));
+            const INLINE: u64 = 64;
+            if bytes <= INLINE {
+                // Places are 16 apart, so whole words fit.
+                let zero = self.b.ins().iconst(I64, 0);
+                for offset in (0..bytes).step_by(8) {
+                    self.b.ins().store(self.own_flags, zero, self.frame, own.offset + offset as i32);
+                }
+                continue;
+            }
+            let start = self.b.ins().iadd_imm_s(self.frame, i64::from(own.offset));
+            let bytes = self.b.ins().iconst(I64, bytes as i64);
+            self.call(offset_of!(Calls, zero), &[self.target.pointer, I64], None, &[start, bytes]);
+        }
+    }
+
+    /// A loop over the lanes of the workgroup around a stretch.
+    pub(super) fn run(&mut self, span: Span, keeps: &[Keep]) {
+        if self.is_empty(span, Level::Lane, keeps) {
+            return;
+        }
+        let trim = self.trim(span, keeps);
+        let Some((accesses, holds)) = self.guard(span) else {
+            return self.lanes(&trim, keeps);
+        };
+        let proven = self.proven.clone();
+        let Some(holds) = holds else {
+            self.proven.extend(accesses);
+            self.lanes(&trim, keeps);
+            self.proven = proven;
+            return;
+        };
+        let [fast, slow, join] = [0; 3].map(|_| self.b.create_block());
+        self.b.ins().brif(holds, fast, &[], slow, &[]);
+        self.b.switch_to_block(fast);
+        self.proven.extend(accesses);
+        self.lanes(&trim, keeps);
+        self.b.ins().jump(join, &[]);
+        self.proven = proven;
+        self.b.switch_to_block(slow);
+        self.b.set_cold_block(slow);
+        self.lanes(&trim, keeps);
+        self.b.ins().jump(join, &[]);
+        self.b.switch_to_block(join);
+    }
+
+    fn lanes(&mut self, trim: &Trim, keeps: &[Keep]) {
+        let mark = self.log.len();
+        let size = self.shape.kernel.workgroup_size.size();
+        let exit = self.b.create_block();
+        let zero = self.b.ins().iconst(I64, 0);
+        let mut ids = [zero; 3];
+        let mut loops = Vec::new();
+        for axis in [2, 1, 0] {
+            if size[axis] == 1 && trim.ranges[axis].is_none() {
+                continue;
+            }
+            let (first, end) = trim.ranges[axis].unwrap_or_else(|| {
+                (zero, self.b.ins().iconst(I64, i64::from(size[axis])))
+            });
+            let [head, behind] = [0; 2].map(|_| self.b.create_block());
+            if trim.ranges[axis].is_some() {
+                let some = self.icmp(IntCC::SignedLessThan, first, end);
+                self.b.ins().brif(some, head, &[first.into()], behind, &[]);
+            } else {
+                self.b.ins().jump(head, &[first.into()]);
+            }
+            self.b.switch_to_block(head);
+            ids[axis] = self.b.append_block_param(head, I64);
+            loops.push((head, behind, ids[axis], end));
+        }
+        self.lane = Some(Lane { ids });
+        if !self.shape.has_runs {
+            self.zero_own(|access| access == BufferAccess::Local);
+        }
+        self.lane_span(trim.span);
+        self.keep(keeps, Level::Lane);
+        self.lane = None;
+        for (head, behind, id, end) in loops.into_iter().rev() {
+            let next = self.b.ins().iadd_imm_s(id, 1);
+            let more = self.icmp(IntCC::SignedLessThan, next, end);
+            self.b.ins().brif(more, head, &[next.into()], behind, &[]);
+            self.b.switch_to_block(behind);
+        }
+        self.b.ins().jump(exit, &[]);
+        self.b.switch_to_block(exit);
+        self.forget(mark);
+    }
+
+    /// Finds the lanes that a run is for.
+    fn trim(&mut self, span: Span, keeps: &[Keep]) -> Trim {
+        let all = Trim { ranges: [None; 3], span };
+        let Some((cond, holds, region)) = self.only_branch(span, keeps) else { return all };
+        let mut terms = Vec::new();
+        let whole = self.terms(cond, holds, &mut terms);
+        let mut ranges = [None; 3];
+        for (axis, id, op, bound) in terms {
+            let size = i64::from(self.shape.kernel.workgroup_size.size()[axis]);
+            let bound = self.get(bound);
+            let mut bound = self.b.ins().uextend(I64, bound);
+            if let (Id::Invocation, Some(workgroup)) = (id, self.workgroup) {
+                bound = self.b.ins().isub(bound, workgroup.base[axis]);
+            }
+            let zero = self.b.ins().iconst(I64, 0);
+            let size = self.b.ins().iconst(I64, size);
+            let (first, end) = ranges[axis].unwrap_or((zero, size));
+            let behind = self.b.ins().iadd_imm_s(bound, 1);
+            let from = |emitter: &mut Self, bound| emitter.b.ins().smax(first, bound);
+            let to = |emitter: &mut Self, bound| emitter.b.ins().smin(end, bound);
+            ranges[axis] = Some(match op {
+                BinOp::Lt => (first, to(self, bound)),
+                BinOp::Le => (first, to(self, behind)),
+                BinOp::Gt => (from(self, behind), end),
+                BinOp::Ge => (from(self, bound), end),
+                _ => (from(self, bound), to(self, behind)),
+            });
+        }
+        // Where the ranges say all that the condition says, only the branch is left.
+        let end = self.shape.kernel.item_count(region);
+        Trim { ranges, span: if whole { Span { region, start: 0, end } } else { span } }
+    }
+
+    /// The one branch that a stretch consists of: its condition, whether it must hold, and the region.
+    fn only_branch(&self, span: Span, keeps: &[Keep]) -> Option<(ValueId, bool, RegionId)> {
+        let shape = self.shape;
+        let kept = |row: &(u32, ValueId)| {
+            shape.defined[row.1.index()] == Level::Lane && self.slots.find(super::slots::Key::Row(row.1)).is_some()
+        };
+        if span.end != span.start + 1
+            || keeps.iter().any(|keep| keep.level == Level::Lane)
+            || span.positions().any(|position| shape.rows_at(span.region, position).iter().any(kept))
+        {
+            return None;
+        }
+        let id = shape.kernel.item_at(span.region, span.start);
+        let Item::If { cond, then, otherwise, .. } = shape.kernel.item(id) else { return None };
+        if shape.result_count(id) > 0 {
+            return None;
+        }
+        match [then, otherwise].map(|arm| shape.kernel.item_count(arm)) {
+            [_, 0] => Some((cond, true, then)),
+            [0, _] => Some((cond, false, otherwise)),
+            _ => None,
+        }
+    }
+
+    /// Takes a condition apart into comparisons of an id with what the workgroup shares, all of which hold where
+    /// it does. Says whether these are all of it.
+    fn terms(&self, cond: ValueId, holds: bool, terms: &mut Vec<(usize, Id, BinOp, ValueId)>) -> bool {
+        match self.shape.kernel.value(cond) {
+            Value::Unary { op: UnOp::Not, a, .. } => self.terms(a, !holds, terms),
+            Value::Binary { op: BinOp::And | BinOp::BitAnd, ty: Type::Bool, a, b } if holds => {
+                let both = [a, b].map(|term| self.terms(term, true, terms));
+                both[0] && both[1]
+            }
+            Value::Binary { op: BinOp::Or | BinOp::BitOr, ty: Type::Bool, a, b } if !holds => {
+                let both = [a, b].map(|term| self.terms(term, false, terms));
+                both[0] && both[1]
+            }
+            Value::Binary { op, ty: Type::U32, a, b } => {
+                let Some(op) = comparison(op, holds) else { return false };
+                let shared = |row: ValueId| self.shape.defined[row.index()] < Level::Lane;
+                let term = match (self.shape.kernel.value(a), self.shape.kernel.value(b)) {
+                    (Value::Id(id, axis), _) if shared(b) => (axis as usize, id, op, b),
+                    (_, Value::Id(id, axis)) if shared(a) => (axis as usize, id, swapped(op), a),
+                    _ => return false,
+                };
+                if !matches!(term.1, Id::Invocation | Id::Local) {
+                    return false;
+                }
+                terms.push(term);
+                true
+            }
+            _ => false,
+        }
+    }
+
+    /// The linear index of the lane in its workgroup, as 64 bits.
+    pub(super) fn lane_index(&mut self) -> ir::Value {
+        let zero = self.b.ins().iconst(I64, 0);
+        let ids = self.lane.map_or([zero; 3], |lane| lane.ids);
+        let [x, y, z] = self.shape.kernel.workgroup_size.size().map(i64::from);
+        let mut index = ids[0];
+        if y > 1 {
+            let row = self.b.ins().imul_imm_s(ids[1], x);
+            index = self.b.ins().iadd(index, row);
+        }
+        if z > 1 {
+            let plane = self.b.ins().imul_imm_s(ids[2], x * y);
+            index = self.b.ins().iadd(index, plane);
+        }
+        index
+    }
+
+    /// An id of the invocation at hand, as 64 bits.
+    pub(super) fn wide_id(&mut self, id: Id, axis: usize) -> Option<ir::Value> {
+        let (workgroup, lane) = (self.workgroup?, self.lane);
+        match id {
+            Id::Invocation => Some(self.b.ins().iadd(workgroup.base[axis], lane?.ids[axis])),
+            Id::Local => Some(lane?.ids[axis]),
+            Id::Workgroup | Id::NumWorkgroups => None,
+        }
+    }
+}
+
+/// The comparison that holds where this one does, or does not.
+pub(super) fn comparison(op: BinOp, holds: bool) -> Option<BinOp> {
+    match (op, holds) {
+        (BinOp::Lt | BinOp::Le | BinOp::Gt | BinOp::Ge | BinOp::Eq, true) => Some(op),
+        (BinOp::Lt, false) => Some(BinOp::Ge),
+        (BinOp::Le, false) => Some(BinOp::Gt),
+        (BinOp::Gt, false) => Some(BinOp::Le),
+        (BinOp::Ge, false) => Some(BinOp::Lt),
+        (BinOp::Ne, false) => Some(BinOp::Eq),
+        _ => None,
+    }
+}
+
+/// The same comparison with its operands swapped.
+pub(super) fn swapped(op: BinOp) -> BinOp {
+    match op {
+        BinOp::Lt => BinOp::Gt,
+        BinOp::Le => BinOp::Ge,
+        BinOp::Gt => BinOp::Lt,
+        BinOp::Ge => BinOp::Le,
+        other => other,
+    }
+}

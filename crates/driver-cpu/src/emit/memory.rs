@@ -1,0 +1,372 @@
+//! Loads, stores and atomics, with their bounds checks, and slots.
+//!
+//! A load outside gives 0, a store outside is dropped, an atomic outside does nothing: each is a branch that is
+//! predicted, unless the index is known to be inside. A clamp would stand on the way from one dependent load to
+//! the next.
+
+use super::bounds::Access;
+use super::slots::{Slot, width};
+use super::{Emitter, clif_type};
+use crate::context::{BOUND_BYTES, Bound, Calls, Context};
+use crate::shape::Level;
+use cranelift_codegen::ir::condcodes::{FloatCC, IntCC};
+use cranelift_codegen::ir::types::{F32, I8, I32, I64};
+use cranelift_codegen::ir::{self, AtomicRmwOp, InstBuilder, MemFlagsData};
+use std::mem::offset_of;
+use vyre_foundation::arith::CANONICAL_NAN;
+use vyre_foundation::{AtomicOp, BinOp, BufferAccess, Element, Type};
+use vyre_lower::{Item, ItemId, Value, ValueId};
+
+impl Emitter<'_, '_> {
+    /// An effect of a lane.
+    pub(super) fn effect(&mut self, id: ItemId, item: Item) {
+        let access = Access::Item(id);
+        let result = match item {
+            Item::Store { buffer, index, value } => {
+                let value = self.get(value);
+                self.store(access, buffer, index, value);
+                None
+            }
+            Item::Load { buffer, index, .. } => Some(self.load(access, buffer, index)),
+            Item::Atomic { op, buffer, index, expected, value, .. } => {
+                self.atomic(access, op, buffer, index, expected, value)
+            }
+            Item::Trap { tag, value } => {
+                self.trap(tag, value);
+                None
+            }
+            _ => None,
+        };
+        if let (Some(value), Some(row)) = (result, self.shape.result(id, 0)) {
+            self.define(row, value);
+        }
+    }
+
+    fn trap(&mut self, tag: u32, value: ValueId) {
+        let value = self.get(value);
+        let tag = self.b.ins().iconst(I32, i64::from(tag));
+        let mut invocation = self.lane_index();
+        if let Some(workgroup) = self.workgroup {
+            let first = self.b.ins().imul_imm_s(workgroup.linear, i64::from(self.shape.lanes));
+            invocation = self.b.ins().iadd(first, invocation);
+        }
+        let arguments = [self.context, tag, value, invocation];
+        self.call(offset_of!(Calls, trap), &[self.target.pointer, I32, I32, I64], None, &arguments);
+    }
+
+    /// Where a buffer begins and how many elements it has, as 64 bits.
+    fn bound(&mut self, buffer: u32) -> (ir::Value, ir::Value) {
+        let number = buffer as usize;
+        if let Some(own) = self.slots.own.get(number).copied().flatten() {
+            let area = self.area(own.kept);
+            let mut base = self.b.ins().iadd_imm_s(area, i64::from(own.offset));
+            if own.stride > 0 {
+                let lane = self.lane_index();
+                let offset = self.b.ins().imul_imm_s(lane, i64::from(own.stride));
+                base = self.b.ins().iadd(base, offset);
+            }
+            let count = self.count(buffer);
+            return (base, count);
+        }
+        let bound = self.context_field(self.target.pointer, offset_of!(Context, buffers));
+        let flags = MemFlagsData::new().with_notrap().with_aligned().with_readonly().with_can_move();
+        let offset = buffer as i32 * BOUND_BYTES + offset_of!(Bound, base) as i32;
+        let base = self.b.ins().load(self.target.pointer, flags, bound, offset);
+        (base, self.count(buffer))
+    }
+
+    /// How many elements a buffer has, as 64 bits.
+    pub(super) fn count(&mut self, buffer: u32) -> ir::Value {
+        if let Some(count) = self.shape.kernel.buffers[buffer as usize].count() {
+            return self.b.ins().iconst(I64, i64::from(count));
+        }
+        let bound = self.context_field(self.target.pointer, offset_of!(Context, buffers));
+        let flags = MemFlagsData::new().with_notrap().with_aligned().with_readonly().with_can_move();
+        let offset = buffer as i32 * BOUND_BYTES + offset_of!(Bound, count) as i32;
+        self.b.ins().load(I64, flags, bound, offset)
+    }
+
+    /// An index as 64 bits.
+    fn index(&mut self, index: ValueId) -> ir::Value {
+        if let Value::Id(id, axis) = self.shape.kernel.value(index)
+            && let Some(wide) = self.wide_id(id, axis as usize)
+        {
+            return wide;
+        }
+        let index = self.get(index);
+        self.b.ins().uextend(I64, index)
+    }
+
+    /// The address of an element, and whether it is inside; `None` where that is known.
+    fn address(&mut self, access: Access, buffer: u32, index: ValueId) -> (ir::Value, Option<ir::Value>) {
+        let index = self.index(index);
+        let (base, count) = self.bound(buffer);
+        let element = self.shape.kernel.buffers[buffer as usize].element();
+        let offset = match element.size() {
+            1 => index,
+            size => self.b.ins().ishl_imm_u(index, i64::from(size.trailing_zeros())),
+        };
+        let address = self.b.ins().iadd(base, offset);
+        if self.proven.contains(&access) {
+            return (address, None);
+        }
+        let inside = self.icmp(IntCC::UnsignedLessThan, index, count);
+        (address, Some(inside))
+    }
+
+    /// An element, or zero outside the buffer.
+    pub(super) fn load(&mut self, access: Access, buffer: u32, index: ValueId) -> ir::Value {
+        let element = self.shape.kernel.buffers[buffer as usize].element();
+        let flags = self.flags_of(buffer, access);
+        let (address, inside) = self.address(access, buffer, index);
+        let Some(inside) = inside else {
+            return self.load_element(element, flags, address);
+        };
+        let ty = clif_type(element.value_type());
+        let [then, join] = [0; 2].map(|_| self.b.create_block());
+        let zero = self.zero(ty);
+        self.b.ins().brif(inside, then, &[], join, &[zero.into()]);
+        self.b.switch_to_block(then);
+        let value = self.load_element(element, flags, address);
+        self.b.ins().jump(join, &[value.into()]);
+        self.b.switch_to_block(join);
+        self.b.append_block_param(join, ty)
+    }
+
+    fn store(&mut self, access: Access, buffer: u32, index: ValueId, value: ir::Value) {
+        let element = self.shape.kernel.buffers[buffer as usize].element();
+        let flags = self.flags_of(buffer, access);
+        let (address, inside) = self.address(access, buffer, index);
+        let join = self.enter(inside);
+        self.store_element(element, flags, address, value);
+        self.leave(join);
+    }
+
+    /// Goes on where a condition holds only; the block where both ways meet again.
+    fn enter(&mut self, inside: Option<ir::Value>) -> Option<ir::Block> {
+        let inside = inside?;
+        let [then, join] = [0; 2].map(|_| self.b.create_block());
+        self.b.ins().brif(inside, then, &[], join, &[]);
+        self.b.switch_to_block(then);
+        Some(join)
+    }
+
+    fn leave(&mut self, join: Option<ir::Block>) {
+        if let Some(join) = join {
+            self.b.ins().jump(join, &[]);
+            self.b.switch_to_block(join);
+        }
+    }
+
+    /// How a buffer is accessed.
+    fn flags_of(&self, buffer: u32, access: Access) -> MemFlagsData {
+        let number = buffer as usize;
+        let flags = if self.slots.own[number].is_some() { self.own_flags } else { self.flags[number] };
+        // A row loads memory that is never written.
+        match access {
+            Access::Row(_) => flags.with_readonly(),
+            Access::Item(_) => flags,
+        }
+    }
+
+    fn load_element(&mut self, element: Element, flags: MemFlagsData, address: ir::Value) -> ir::Value {
+        match element {
+            Element::U8 => self.b.ins().uload8(I32, flags, address, 0),
+            Element::I8 => self.b.ins().sload8(I32, flags, address, 0),
+            Element::U16 => self.b.ins().uload16(I32, flags, address, 0),
+            Element::I16 => self.b.ins().sload16(I32, flags, address, 0),
+            Element::U32 | Element::I32 => self.b.ins().load(I32, flags, address, 0),
+            Element::U64 | Element::I64 => self.b.ins().load(I64, flags, address, 0),
+            Element::F32 => self.b.ins().load(F32, flags, address, 0),
+            Element::F16 => {
+                let half = self.b.ins().uload16(I32, flags, address, 0);
+                let bits = self.call(offset_of!(Calls, widen), &[I32], Some(I32), &[half]).unwrap_or(half);
+                self.as_f32(bits)
+            }
+            Element::BF16 => {
+                let half = self.b.ins().uload16(I32, flags, address, 0);
+                let bits = self.b.ins().ishl_imm_u(half, 16);
+                self.as_f32(bits)
+            }
+        }
+    }
+
+    fn store_element(&mut self, element: Element, flags: MemFlagsData, address: ir::Value, value: ir::Value) {
+        match element {
+            Element::U8 | Element::I8 => self.b.ins().istore8(flags, value, address, 0),
+            Element::U16 | Element::I16 => self.b.ins().istore16(flags, value, address, 0),
+            Element::U32 | Element::I32 | Element::U64 | Element::I64 => {
+                self.b.ins().store(flags, value, address, 0)
+            }
+            Element::F32 => {
+                let bits = self.canonical(value);
+                self.b.ins().store(flags, bits, address, 0)
+            }
+            Element::F16 => {
+                let bits = self.as_bits(value);
+                let half = self.call(offset_of!(Calls, narrow), &[I32], Some(I32), &[bits]).unwrap_or(bits);
+                self.b.ins().istore16(flags, half, address, 0)
+            }
+            Element::BF16 => {
+                let half = self.narrow_bf16(value);
+                self.b.ins().istore16(flags, half, address, 0)
+            }
+        };
+    }
+
+    /// The bits of a float, every NaN the canonical one.
+    pub(super) fn canonical(&mut self, value: ir::Value) -> ir::Value {
+        let bits = self.as_bits(value);
+        let nan = self.b.ins().fcmp(FloatCC::Unordered, value, value);
+        let canonical = self.b.ins().iconst(I32, i64::from(CANONICAL_NAN));
+        self.b.ins().select(nan, canonical, bits)
+    }
+
+    /// The upper half of a float, rounded to nearest even.
+    fn narrow_bf16(&mut self, value: ir::Value) -> ir::Value {
+        let bits = self.as_bits(value);
+        let upper = self.b.ins().ushr_imm_u(bits, 16);
+        let odd = self.b.ins().band_imm_u(upper, 1);
+        let rounded = self.b.ins().iadd_imm_s(bits, 0x7fff);
+        let rounded = self.b.ins().iadd(rounded, odd);
+        let half = self.b.ins().ushr_imm_u(rounded, 16);
+        let nan = self.b.ins().fcmp(FloatCC::Unordered, value, value);
+        let canonical = self.b.ins().iconst(I32, i64::from(CANONICAL_NAN >> 16));
+        self.b.ins().select(nan, canonical, half)
+    }
+
+    fn atomic(
+        &mut self,
+        access: Access,
+        op: AtomicOp,
+        buffer: u32,
+        index: ValueId,
+        expected: Option<ValueId>,
+        value: Option<ValueId>,
+    ) -> Option<ir::Value> {
+        let decl = &self.shape.kernel.buffers[buffer as usize];
+        let (element, own) = (decl.element(), decl.access() == BufferAccess::Workgroup);
+        let ty = clif_type(element.value_type());
+        let zero = self.zero(ty);
+        let expected = expected.map_or(zero, |row| self.get(row));
+        let value = value.map_or(zero, |row| self.get(row));
+        let flags = self.flags_of(buffer, access).with_aligned();
+        let (address, inside) = self.address(access, buffer, index);
+        let join = inside.map(|inside| {
+            let [then, join] = [0; 2].map(|_| self.b.create_block());
+            self.b.ins().brif(inside, then, &[], join, &[zero.into()]);
+            self.b.switch_to_block(then);
+            join
+        });
+        let old = if own {
+            // One thread runs a whole workgroup, so nobody comes between.
+            let old = self.b.ins().load(ty, flags, address, 0);
+            let new = self.combine(op, element.value_type(), old, expected, value);
+            if op != AtomicOp::Load {
+                self.b.ins().store(flags, new, address, 0);
+            }
+            old
+        } else {
+            self.shared_atomic(op, element.value_type(), flags, address, expected, value)
+        };
+        let Some(join) = join else { return Some(old) };
+        self.b.ins().jump(join, &[old.into()]);
+        self.b.switch_to_block(join);
+        Some(self.b.append_block_param(join, ty))
+    }
+
+    fn shared_atomic(
+        &mut self,
+        op: AtomicOp,
+        ty: Type,
+        flags: MemFlagsData,
+        address: ir::Value,
+        expected: ir::Value,
+        value: ir::Value,
+    ) -> ir::Value {
+        let signed = ty.is_signed();
+        let rmw = match op {
+            AtomicOp::Add => AtomicRmwOp::Add,
+            AtomicOp::Sub => AtomicRmwOp::Sub,
+            AtomicOp::Min if signed => AtomicRmwOp::Smin,
+            AtomicOp::Min => AtomicRmwOp::Umin,
+            AtomicOp::Max if signed => AtomicRmwOp::Smax,
+            AtomicOp::Max => AtomicRmwOp::Umax,
+            AtomicOp::And => AtomicRmwOp::And,
+            AtomicOp::Or => AtomicRmwOp::Or,
+            AtomicOp::Xor => AtomicRmwOp::Xor,
+            AtomicOp::Exchange => AtomicRmwOp::Xchg,
+            AtomicOp::CompareExchange => return self.b.ins().atomic_cas(flags, address, expected, value),
+            AtomicOp::Load => return self.b.ins().atomic_load(clif_type(ty), flags, address),
+            AtomicOp::Store => {
+                self.b.ins().atomic_store(flags, value, address);
+                return value;
+            }
+        };
+        self.b.ins().atomic_rmw(clif_type(ty), flags, rmw, address, value)
+    }
+
+    /// What an atomic leaves in memory.
+    fn combine(&mut self, op: AtomicOp, ty: Type, old: ir::Value, expected: ir::Value, value: ir::Value) -> ir::Value {
+        let binary = match op {
+            AtomicOp::Add => BinOp::Add,
+            AtomicOp::Sub => BinOp::Sub,
+            AtomicOp::Min => BinOp::Min,
+            AtomicOp::Max => BinOp::Max,
+            AtomicOp::And => BinOp::BitAnd,
+            AtomicOp::Or => BinOp::BitOr,
+            AtomicOp::Xor => BinOp::BitXor,
+            AtomicOp::Exchange | AtomicOp::Store => return value,
+            AtomicOp::Load => return old,
+            AtomicOp::CompareExchange => {
+                let equal = self.icmp(IntCC::Equal, old, expected);
+                return self.b.ins().select(equal, value, old);
+            }
+        };
+        self.integer(binary, ty, old, value)
+    }
+
+    /// The start of the frame or of what the workgroup keeps.
+    fn area(&mut self, kept: bool) -> ir::Value {
+        if !kept {
+            return self.frame;
+        }
+        match self.workgroup.and_then(|workgroup| workgroup.kept) {
+            Some(start) => start,
+            // At the level of the grid: that of the first workgroup, which is as good as any.
+            None => self.context_field(self.target.pointer, offset_of!(Context, kept)),
+        }
+    }
+
+    /// Where a slot begins.
+    pub(super) fn slot_base(&mut self, slot: Slot) -> ir::Value {
+        let area = self.area(slot.kept);
+        self.b.ins().iadd_imm_s(area, i64::from(slot.offset))
+    }
+
+    /// The address of the element of a slot that the code at hand means.
+    fn slot_address(&mut self, slot: Slot) -> ir::Value {
+        let area = self.area(slot.kept);
+        if !slot.per_lane || self.level() < Level::Lane {
+            return area;
+        }
+        let lane = self.lane_index();
+        let offset = self.b.ins().imul_imm_s(lane, i64::from(width(slot.ty)));
+        self.b.ins().iadd(area, offset)
+    }
+
+    pub(super) fn read_slot(&mut self, slot: Slot) -> ir::Value {
+        let address = self.slot_address(slot);
+        if slot.ty == Type::Bool {
+            let word = self.b.ins().load(I32, self.own_flags, address, slot.offset);
+            return self.b.ins().ireduce(I8, word);
+        }
+        self.b.ins().load(clif_type(slot.ty), self.own_flags, address, slot.offset)
+    }
+
+    pub(super) fn write_slot(&mut self, slot: Slot, value: ir::Value) {
+        let address = self.slot_address(slot);
+        let value = if slot.ty == Type::Bool { self.b.ins().uextend(I32, value) } else { value };
+        self.b.ins().store(self.own_flags, value, address, slot.offset);
+    }
+}

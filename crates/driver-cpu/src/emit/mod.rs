@@ -1,0 +1,570 @@
+//! From the flat form to the compiler's: levels, segments, runs and loops over lanes.
+//!
+//! See [`crate::shape`] for what is emitted how often. This file walks regions; `ops` computes rows, `memory`
+//! reads and writes buffers, `lanes` makes the loops over workgroups and lanes, `slots` says where values are
+//! between runs.
+
+mod bounds;
+mod lanes;
+mod memory;
+mod ops;
+mod slots;
+
+use crate::calls::SubgroupCode;
+use crate::context::{Calls, Context};
+use crate::shape::{Level, Shape};
+use cranelift_codegen::ir::condcodes::IntCC;
+use cranelift_codegen::ir::types::{F32, I8, I32, I64};
+use cranelift_codegen::ir::{self, AbiParam, AliasRegionData, Block, BlockArg, Function, InstBuilder, MemFlagsData, SigRef};
+use cranelift_codegen::isa::{CallConv, TargetIsa};
+use cranelift_frontend::{FunctionBuilder, FunctionBuilderContext};
+use lanes::{Lane, Workgroup};
+use rustc_hash::FxHashSet;
+use slots::{Key, Slot, Slots};
+use std::mem::offset_of;
+use vyre_foundation::{Scope, Type};
+use vyre_lower::{Item, ItemId, Kernel, RegionId, Value, ValueId};
+
+/// What a kernel became.
+pub(crate) struct Emitted {
+    /// The function.
+    pub(crate) function: Function,
+    /// The size of a worker's frame.
+    pub(crate) frame_bytes: u64,
+    /// The size of what a workgroup keeps across grid barriers.
+    pub(crate) kept_bytes: u64,
+    /// Whether there are grid barriers.
+    pub(crate) segmented: bool,
+}
+
+/// What decides the code besides the kernel.
+#[derive(Clone, Copy)]
+pub(crate) struct Target {
+    pub(crate) pointer: ir::Type,
+    pub(crate) call_conv: CallConv,
+    /// Whether `fma` is an instruction.
+    pub(crate) fma: bool,
+    /// Whether rounding to an integer is an instruction.
+    pub(crate) round: bool,
+}
+
+/// Emits a kernel; `None` where its own memory is too large for the frame of a worker.
+pub(crate) fn emit(kernel: &Kernel, isa: &dyn TargetIsa, target: Target) -> Option<Emitted> {
+    let mut shape = Shape::of(kernel);
+    let mut slots = Slots::default();
+    let mut frontend = FunctionBuilderContext::new();
+    slots.lay_out(&shape)?;
+    loop {
+        let mut function = Function::with_name_signature(ir::UserFuncName::default(), signature(target));
+        let builder = FunctionBuilder::new(&mut function, &mut frontend);
+        let mut emitter = Emitter::new(&shape, &mut slots, builder, target);
+        emitter.kernel();
+        emitter.b.seal_all_blocks();
+        emitter.b.finalize(isa.frontend_config());
+        for row in slots.pinned.drain(..) {
+            shape.cheap[row.index()] = false;
+        }
+        if !slots.lay_out(&shape)? {
+            let (frame_bytes, kept_bytes) = (slots.frame_bytes, slots.kept_bytes);
+            return Some(Emitted { function, frame_bytes, kept_bytes, segmented: shape.segmented });
+        }
+    }
+}
+
+/// Context, frame of the worker, team.
+fn signature(target: Target) -> ir::Signature {
+    let mut signature = ir::Signature::new(target.call_conv);
+    signature.params.extend([AbiParam::new(target.pointer); 3]);
+    signature
+}
+
+/// A stretch of a region: the items from `start` to before `end`, and the rows before each of them and before `end`.
+#[derive(Clone, Copy)]
+struct Span {
+    region: RegionId,
+    start: u32,
+    end: u32,
+}
+
+impl Span {
+    fn positions(self) -> impl Iterator<Item = u32> {
+        self.start..=self.end
+    }
+}
+
+/// A value that is to be kept at the end of a stretch.
+#[derive(Clone, Copy)]
+struct Keep {
+    value: ValueId,
+    key: Key,
+    ty: Type,
+    level: Level,
+}
+
+struct Emitter<'a, 'k> {
+    shape: &'a Shape<'k>,
+    slots: &'a mut Slots,
+    b: FunctionBuilder<'a>,
+    target: Target,
+    /// The value of each row where the code is now.
+    known: Vec<Option<ir::Value>>,
+    /// The rows that are known, in the order in which they became so.
+    log: Vec<ValueId>,
+    /// In which segment a row was last defined.
+    defined_in: Vec<u32>,
+    segment: u32,
+    context: ir::Value,
+    frame: ir::Value,
+    team: ir::Value,
+    /// The workgroup and lane that the code at hand is for.
+    workgroup: Option<Workgroup>,
+    lane: Option<Lane>,
+    /// Where to go when work is to stop.
+    leave: Block,
+    /// Accesses that need no check where the code is now.
+    proven: FxHashSet<bounds::Access>,
+    /// How memory is accessed: own memory, then each buffer.
+    own_flags: MemFlagsData,
+    flags: Vec<MemFlagsData>,
+}
+
+/// The most buffers that are told apart by alias analysis.
+const MAX_REGIONS: usize = 1000;
+
+impl<'a, 'k> Emitter<'a, 'k> {
+    fn new(shape: &'a Shape<'k>, slots: &'a mut Slots, mut b: FunctionBuilder<'a>, target: Target) -> Self {
+        let entry = b.create_block();
+        b.append_block_params_for_function_params(entry);
+        b.switch_to_block(entry);
+        let leave = b.create_block();
+        let [context, frame, team] = [0, 1, 2].map(|i: usize| b.block_params(entry)[i]);
+        let base = MemFlagsData::new().with_notrap().with_endianness(ir::Endianness::Little);
+        let mut region = |id: usize, what: &'static str| {
+            let data = AliasRegionData { user_id: id as u32, description: what.into() };
+            base.with_alias_region(Some(b.func.dfg.alias_regions.insert(data)))
+        };
+        let own_flags = region(0, "own");
+        let flags = (0..shape.kernel.buffers.len()).map(|i| region(1 + i.min(MAX_REGIONS), "buffer")).collect();
+        let count = shape.kernel.values.len();
+        Emitter {
+            shape,
+            slots,
+            b,
+            target,
+            known: vec![None; count],
+            log: Vec::new(),
+            defined_in: vec![0; count],
+            segment: 0,
+            context,
+            frame,
+            team,
+            workgroup: None,
+            lane: None,
+            leave,
+            proven: FxHashSet::default(),
+            own_flags,
+            flags,
+        }
+    }
+
+    fn kernel(&mut self) {
+        self.grid_region(Kernel::ENTRY, &[]);
+        self.b.ins().jump(self.leave, &[]);
+        self.b.switch_to_block(self.leave);
+        self.b.ins().return_(&[]);
+    }
+
+    /// The level of the code at hand.
+    fn level(&self) -> Level {
+        match (&self.workgroup, &self.lane) {
+            (None, _) => Level::Grid,
+            (Some(_), None) => Level::Workgroup,
+            (Some(_), Some(_)) => Level::Lane,
+        }
+    }
+
+    fn know(&mut self, row: ValueId, value: ir::Value) {
+        self.known[row.index()] = Some(value);
+        self.log.push(row);
+    }
+
+    /// Forgets what became known since.
+    fn forget(&mut self, mark: usize) {
+        for row in self.log.drain(mark..) {
+            self.known[row.index()] = None;
+        }
+    }
+
+    /// A row's value where the code is now.
+    fn get(&mut self, row: ValueId) -> ir::Value {
+        if let Some(value) = self.known[row.index()] {
+            return value;
+        }
+        let value = self.shape.kernel.value(row);
+        let level = self.shape.defined[row.index()];
+        let found = if matches!(value, Value::Const(_)) || self.shape.cheap[row.index()] && level <= self.level() {
+            self.compute(row)
+        } else {
+            if self.shape.cheap[row.index()] {
+                self.slots.pin(row);
+            }
+            let kept = self.level() == Level::Grid || self.defined_in[row.index()] != self.segment;
+            let slot = self.slot_of_row(row, kept);
+            self.read_slot(slot)
+        };
+        self.know(row, found);
+        found
+    }
+
+    /// The slot of a row. Those of control share the slot of what they are made of.
+    fn slot_of_row(&mut self, row: ValueId, kept: bool) -> Slot {
+        let value = self.shape.kernel.value(row);
+        self.slots.get(key_of(row, value), value.ty(), self.shape.defined[row.index()], kept)
+    }
+
+    /// Makes a row known that is defined here, and keeps it if somebody needs it elsewhere.
+    fn define(&mut self, row: ValueId, value: ir::Value) {
+        self.know(row, value);
+        self.defined_in[row.index()] = self.segment;
+        let key = key_of(row, self.shape.kernel.value(row));
+        if let Some(slot) = self.slots.find(key) {
+            self.write_slot(slot, value);
+        }
+    }
+
+    /// Computes the rows before an item that are defined at a level.
+    fn rows(&mut self, region: RegionId, position: u32, level: Level) {
+        let shape = self.shape;
+        for (_, row) in shape.rows_at(region, position) {
+            if shape.defined[row.index()] == level && !shape.cheap[row.index()] {
+                let value = self.compute(*row);
+                self.define(*row, value);
+            }
+        }
+    }
+
+    /// Whether a stretch has nothing to do at a level or below.
+    fn is_empty(&self, span: Span, level: Level, keeps: &[Keep]) -> bool {
+        let shape = self.shape;
+        let idle = |row: &(u32, ValueId)| shape.defined[row.1.index()] < level || shape.cheap[row.1.index()];
+        span.start == span.end
+            && keeps.iter().all(|keep| keep.level < level)
+            && span.positions().all(|position| shape.rows_at(span.region, position).iter().all(idle))
+    }
+
+    /// A region at the level at which it is emitted. At its end the values are kept that are kept below that level.
+    fn region(&mut self, level: Level, region: RegionId, keeps: &[Keep]) {
+        stacker::maybe_grow(64 << 10, 1 << 20, || match level {
+            Level::Grid => self.grid_region(region, keeps),
+            Level::Workgroup => {
+                let end = self.shape.kernel.item_count(region);
+                self.workgroup_span(Span { region, start: 0, end }, keeps);
+            }
+            Level::Lane => self.lane_region(region),
+        });
+    }
+
+    /// A region that is emitted once: segments between what holds a grid barrier.
+    fn grid_region(&mut self, region: RegionId, keeps: &[Keep]) {
+        let count = self.shape.kernel.item_count(region);
+        let mut start = 0;
+        for position in 0..count {
+            self.rows(region, position, Level::Grid);
+            let item = self.shape.kernel.item_at(region, position);
+            if self.shape.splits[item.index()] == Level::Grid {
+                let before = self.keeps_before(item, Level::Grid);
+                self.segment(Span { region, start, end: position }, &before);
+                self.control(Level::Grid, item);
+                start = position + 1;
+            }
+        }
+        self.rows(region, count, Level::Grid);
+        self.segment(Span { region, start, end: count }, keeps);
+    }
+
+    /// A stretch that is emitted once per workgroup: runs between what holds a barrier.
+    fn workgroup_span(&mut self, span: Span, keeps: &[Keep]) {
+        let mut start = span.start;
+        for position in span.positions() {
+            self.rows(span.region, position, Level::Workgroup);
+            if position == span.end {
+                break;
+            }
+            let item = self.shape.kernel.item_at(span.region, position);
+            if self.shape.splits[item.index()] == Level::Workgroup {
+                let before = self.keeps_before(item, Level::Workgroup);
+                self.run(Span { start, end: position, ..span }, &before);
+                self.control(Level::Workgroup, item);
+                start = position + 1;
+            }
+        }
+        self.run(Span { start, ..span }, keeps);
+        self.keep(keeps, Level::Workgroup);
+    }
+
+    /// A region of lane code.
+    fn lane_region(&mut self, region: RegionId) {
+        let end = self.shape.kernel.item_count(region);
+        self.lane_span(Span { region, start: 0, end });
+    }
+
+    fn lane_span(&mut self, span: Span) {
+        for position in span.positions() {
+            self.rows(span.region, position, Level::Lane);
+            if position < span.end {
+                let item = self.shape.kernel.item_at(span.region, position);
+                self.control(Level::Lane, item);
+            }
+        }
+    }
+
+    /// Keeps values for other runs. All are read before one is written: they may be each other's.
+    fn keep(&mut self, keeps: &[Keep], level: Level) {
+        let keeps: Vec<&Keep> = keeps.iter().filter(|keep| keep.level == level).collect();
+        let values: Vec<ir::Value> = keeps.iter().map(|keep| self.get(keep.value)).collect();
+        for (keep, value) in keeps.into_iter().zip(values) {
+            let kept = self.shape.segmented && matches!(keep.key, Key::Result(item, _) if self.shape.splits[item.index()] == Level::Grid);
+            let slot = self.slots.get(keep.key, keep.ty, keep.level, kept);
+            self.write_slot(slot, value);
+        }
+    }
+
+    /// What must be kept before control that is emitted at a level: first values that live below it, operands of
+    /// subgroup operations.
+    fn keeps_before(&self, id: ItemId, level: Level) -> Vec<Keep> {
+        let item = self.shape.kernel.item(id);
+        match item {
+            Item::Loop { first, .. } => self.keeps(id, level, first.into_iter()),
+            Item::Ballot { .. } | Item::Shuffle { .. } | Item::Reduce { .. } => {
+                let operand = |(i, value): (u32, ValueId)| {
+                    let ty = self.shape.kernel.value(value).ty();
+                    Keep { value, key: Key::Operand(id, i), ty, level: Level::Lane }
+                };
+                (0..).zip(item.operands()).map(operand).collect()
+            }
+            _ => Vec::new(),
+        }
+    }
+
+    /// The values among the results of an item that live below a level.
+    fn keeps(&self, id: ItemId, level: Level, values: impl Iterator<Item = ValueId>) -> Vec<Keep> {
+        let keep = |(i, value): (usize, ValueId)| {
+            let lives = self.shape.level_of(id, i)?;
+            let ty = self.shape.kernel.value(value).ty();
+            (lives > level).then_some(Keep { value, key: Key::Result(id, i as u32), ty, level: lives })
+        };
+        values.enumerate().filter_map(keep).collect()
+    }
+
+    /// An item at the level at which it is emitted.
+    fn control(&mut self, level: Level, id: ItemId) {
+        match self.shape.kernel.item(id) {
+            Item::If { cond, then, otherwise, yields } => self.branch(level, id, cond, [then, otherwise], &yields),
+            Item::Loop { guard, first, body, next, again } => {
+                self.repeat(level, id, guard, &first, body, &next, again);
+            }
+            Item::Barrier { .. } => {}
+            Item::UniformLoad { scope, buffer, index } => {
+                let value = self.load(bounds::Access::Item(id), buffer, index);
+                if let Some(row) = self.shape.result(id, 0) {
+                    self.define(row, value);
+                }
+                // Nobody goes on to write before everybody has read.
+                if scope == Scope::Grid {
+                    self.sync();
+                }
+            }
+            Item::Ballot { .. } => {
+                let wide = self.shape.kernel.subgroup_size == 64;
+                self.subgroup(id, SubgroupCode::Ballot { wide });
+            }
+            Item::Shuffle { value, .. } => {
+                let wide = slots::width(self.shape.kernel.value(value).ty()) == 8;
+                self.subgroup(id, SubgroupCode::Shuffle { wide });
+            }
+            Item::Reduce { op, value } => {
+                self.subgroup(id, SubgroupCode::Reduce(op, self.shape.kernel.value(value).ty()));
+            }
+            item => self.effect(id, item),
+        }
+    }
+
+    /// The results of control that are values at its level, by number.
+    fn merged(&self, id: ItemId, level: Level, count: usize) -> Vec<usize> {
+        (0..count).filter(|i| self.shape.level_of(id, *i) == Some(level)).collect()
+    }
+
+    fn branch(&mut self, level: Level, id: ItemId, cond: ValueId, arms: [RegionId; 2], yields: &[(ValueId, ValueId)]) {
+        let merged = self.merged(id, level, yields.len());
+        let cond = self.get(cond);
+        let [then, otherwise, join] = [0; 3].map(|_| self.b.create_block());
+        self.b.ins().brif(cond, then, &[], otherwise, &[]);
+        for (arm, block, region) in [(0, then, arms[0]), (1, otherwise, arms[1])] {
+            let pick = |pair: &(ValueId, ValueId)| if arm == 0 { pair.0 } else { pair.1 };
+            self.b.switch_to_block(block);
+            let mark = self.log.len();
+            let keeps = self.keeps(id, level, yields.iter().map(pick));
+            self.region(level, region, &keeps);
+            let values: Vec<BlockArg> = merged.iter().map(|i| self.get(pick(&yields[*i])).into()).collect();
+            self.b.ins().jump(join, &values);
+            self.forget(mark);
+        }
+        let types = merged.iter().map(|i| self.shape.kernel.value(yields[*i].0).ty()).collect::<Vec<_>>();
+        self.define_results(id, join, &merged, &types, level);
+    }
+
+    /// Goes on behind control and makes its results known: those at its level as parameters of the block, the others in
+    /// their slots.
+    fn define_results(&mut self, id: ItemId, block: Block, merged: &[usize], types: &[Type], level: Level) {
+        self.b.switch_to_block(block);
+        let values = types.iter().map(|ty| self.b.append_block_param(block, clif_type(*ty))).collect::<Vec<_>>();
+        for (i, value) in merged.iter().zip(values) {
+            if let Some(row) = self.shape.result(id, *i) {
+                self.define(row, value);
+            }
+        }
+        self.note_kept(id, level);
+    }
+
+    /// Notes where the results are defined that are in slots only.
+    fn note_kept(&mut self, id: ItemId, level: Level) {
+        if level == Level::Lane {
+            return;
+        }
+        for i in 0.. {
+            let rows = [self.shape.param(id, i), self.shape.result(id, i)];
+            if i >= self.shape.result_count(id) {
+                break;
+            }
+            for row in rows.into_iter().flatten() {
+                self.defined_in[row.index()] = self.segment;
+            }
+        }
+    }
+
+    #[allow(clippy::too_many_arguments)] // The parts of a loop.
+    fn repeat(
+        &mut self,
+        level: Level,
+        id: ItemId,
+        guard: ValueId,
+        first: &[ValueId],
+        body: RegionId,
+        next: &[ValueId],
+        again: ValueId,
+    ) {
+        let merged = self.merged(id, level, first.len());
+        let guard = self.get(guard);
+        let start: Vec<BlockArg> = merged.iter().map(|i| self.get(first[*i]).into()).collect();
+        let [head, exit] = [0; 2].map(|_| self.b.create_block());
+        self.b.ins().brif(guard, head, &start, exit, &start);
+        self.b.switch_to_block(head);
+        let mark = self.log.len();
+        let types = merged.iter().map(|i| self.shape.kernel.value(first[*i]).ty()).collect::<Vec<_>>();
+        let params = types.iter().map(|ty| self.b.append_block_param(head, clif_type(*ty))).collect::<Vec<_>>();
+        for (i, param) in merged.iter().zip(params) {
+            if let Some(row) = self.shape.param(id, *i) {
+                self.define(row, param);
+            }
+        }
+        self.note_kept(id, level);
+        let keeps = self.keeps(id, level, next.iter().copied());
+        self.region(level, body, &keeps);
+        let values: Vec<BlockArg> = merged.iter().map(|i| self.get(next[*i]).into()).collect();
+        let again = self.get(again);
+        self.check_stop();
+        self.b.ins().brif(again, head, &values, exit, &values);
+        self.forget(mark);
+        self.define_results(id, exit, &merged, &types, level);
+    }
+
+    /// Leaves if work is to stop. The load is atomic so that nothing merges it with an earlier one.
+    fn check_stop(&mut self) {
+        let address = self.context_field(self.target.pointer, offset_of!(Context, stop));
+        let flags = MemFlagsData::new().with_notrap().with_aligned();
+        let stop = self.b.ins().atomic_load(I32, flags, address);
+        let on = self.b.create_block();
+        self.b.ins().brif(stop, self.leave, &[], on, &[]);
+        self.b.switch_to_block(on);
+    }
+
+    /// Waits for the other workers, and leaves if work is to stop.
+    fn sync(&mut self) {
+        let pointer = self.target.pointer;
+        let stop = self.call(offset_of!(Calls, sync), &[pointer, pointer], Some(I32), &[self.context, self.team]);
+        let on = self.b.create_block();
+        let stop = stop.unwrap_or(self.context);
+        self.b.ins().brif(stop, self.leave, &[], on, &[]);
+        self.b.switch_to_block(on);
+    }
+
+    /// A subgroup operation over the slots of its operands, for all lanes at once.
+    fn subgroup(&mut self, id: ItemId, code: SubgroupCode) {
+        let operands = self.shape.kernel.item(id).operands();
+        let mut addresses: Vec<ir::Value> = Vec::new();
+        for (i, operand) in (0..).zip(&operands) {
+            let ty = self.shape.kernel.value(*operand).ty();
+            let slot = self.slots.get(Key::Operand(id, i), ty, Level::Lane, false);
+            addresses.push(self.slot_base(slot));
+        }
+        addresses.resize(2, self.frame);
+        let Some(row) = self.shape.result(id, 0) else { return };
+        let slot = self.slot_of_row(row, false);
+        let result = self.slot_base(slot);
+        self.defined_in[row.index()] = self.segment;
+        let number = |emitter: &mut Self, n: u32| emitter.b.ins().iconst(I32, i64::from(n));
+        let code = number(self, code.number());
+        let size = number(self, self.shape.kernel.subgroup_size);
+        let lanes = number(self, self.shape.lanes);
+        let p = self.target.pointer;
+        let arguments = [code, size, lanes, addresses[0], addresses[1], result];
+        self.call(offset_of!(Calls, subgroup), &[I32, I32, I32, p, p, p], None, &arguments);
+    }
+
+    /// Calls a function of the context.
+    fn call(
+        &mut self,
+        function: usize,
+        params: &[ir::Type],
+        result: Option<ir::Type>,
+        arguments: &[ir::Value],
+    ) -> Option<ir::Value> {
+        let mut signature = ir::Signature::new(self.target.call_conv);
+        signature.params.extend(params.iter().map(|ty| AbiParam::new(*ty)));
+        signature.returns.extend(result.map(AbiParam::new));
+        let signature: SigRef = self.b.import_signature(signature);
+        let offset = offset_of!(Context, calls) + function;
+        let address = self.context_field(self.target.pointer, offset);
+        let call = self.b.ins().call_indirect(signature, address, arguments);
+        self.b.inst_results(call).first().copied()
+    }
+
+    /// A field of the context that does not change while code runs.
+    fn context_field(&mut self, ty: ir::Type, offset: usize) -> ir::Value {
+        let flags = MemFlagsData::new().with_notrap().with_aligned().with_readonly().with_can_move();
+        self.b.ins().load(ty, flags, self.context, offset as i32)
+    }
+
+    /// Whether two integers compare so.
+    fn icmp(&mut self, cc: IntCC, a: ir::Value, b: ir::Value) -> ir::Value {
+        self.b.ins().icmp(cc, a, b)
+    }
+}
+
+/// The key of a row: results of control share the slot of what goes around.
+fn key_of(row: ValueId, value: Value) -> Key {
+    match value {
+        Value::Param { item, index, .. } | Value::Out { item, index, .. } => Key::Result(item, index),
+        _ => Key::Row(row),
+    }
+}
+
+/// How a value stands in registers.
+fn clif_type(ty: Type) -> ir::Type {
+    match ty {
+        Type::Bool => I8,
+        Type::U32 | Type::I32 => I32,
+        Type::U64 | Type::I64 => I64,
+        Type::F32 => F32,
+    }
+}

@@ -1,0 +1,180 @@
+//! Executes batches: one step after the other, on the caller's thread and the workers.
+
+use crate::backend::Core;
+use crate::launch::Launcher;
+use crate::memory::Memory;
+use crate::pipeline::CpuPipeline;
+use rustc_hash::FxHashMap;
+use std::any::Any;
+use std::borrow::Cow;
+use std::sync::Arc;
+use std::time::Instant;
+use vyre_driver::{
+    Action, Batch, Deadline, Error, Launch, Memory as Named, Outcome, RawHandle, Result, Span, Stop, Temporary,
+};
+
+/// A temporary while its batch runs.
+enum Place<'a> {
+    Owned(Memory),
+    Borrowed(Cow<'a, [u8]>),
+    /// Its bytes have been given to the caller.
+    Given,
+}
+
+/// The memory of a batch in progress.
+struct Held<'a> {
+    temporaries: Vec<Place<'a>>,
+    residents: FxHashMap<RawHandle, Arc<Memory>>,
+}
+
+impl Core {
+    /// Executes a batch.
+    pub(crate) fn execute(&self, batch: Batch<'_>, stop: &Stop, deadline: Deadline) -> Result<Outcome> {
+        batch.check()?;
+        let last: Vec<Option<usize>> = (0..batch.temporaries.len()).map(|i| batch.last_use(i)).collect();
+        let mut residents = FxHashMap::default();
+        for handle in batch.handles() {
+            residents.insert(handle, self.residents.get(handle)?);
+        }
+        let temporaries = batch.temporaries.into_iter().map(|temporary| self.place(temporary));
+        let mut held = Held { temporaries: temporaries.collect::<Result<_>>()?, residents };
+        let _watch = self.timer.watch(deadline, stop);
+        let mut outcome = Outcome::default();
+        let mut nanos = 0;
+        for (number, step) in batch.steps.into_iter().enumerate() {
+            stop.check(deadline)?;
+            let runs = step.when.is_none_or(|when| (held.word(when.word) != 0) == when.holds);
+            match step.action {
+                Action::Read { from } if runs => {
+                    let is_last = matches!(from.memory, Named::Temporary(i) if last[i] == Some(number));
+                    let bytes = held.read(from, is_last)?;
+                    self.telemetry.bytes_downloaded(bytes.len() as u64);
+                    outcome.reads.push(Some(bytes));
+                }
+                Action::Read { .. } => outcome.reads.push(None),
+                _ if !runs => {}
+                Action::Launch(launch) => {
+                    let start = Instant::now();
+                    self.launch(&launch, &held, batch.threads, stop, deadline)?;
+                    nanos += start.elapsed().as_nanos() as u64;
+                }
+                action => self.transfer(action, &held),
+            }
+        }
+        outcome.device_nanos = Some(nanos);
+        Ok(outcome)
+    }
+
+    fn place<'a>(&self, temporary: Temporary<'a>) -> Result<Place<'a>> {
+        let owned = |bytes: &[u8]| {
+            let memory = Memory::zeroed(bytes.len() as u64, self.options.placement, "a copy of an input")?;
+            // SAFETY: the memory is new and as large as the bytes.
+            unsafe { memory.start().copy_from_nonoverlapping(bytes.as_ptr(), bytes.len()) };
+            self.telemetry.bytes_uploaded(bytes.len() as u64);
+            Ok(Place::Owned(memory))
+        };
+        match temporary {
+            Temporary::Zeroed { bytes } => {
+                Ok(Place::Owned(Memory::zeroed(bytes, self.options.placement, "a buffer")?))
+            }
+            Temporary::Borrowed(bytes) if self.options.is_guarded() => owned(&bytes),
+            Temporary::Borrowed(bytes) => Ok(Place::Borrowed(bytes)),
+            Temporary::Initial(bytes) => owned(&bytes),
+        }
+    }
+
+    fn launch(
+        &self,
+        launch: &Launch,
+        held: &Held<'_>,
+        threads: Option<usize>,
+        stop: &Stop,
+        deadline: Deadline,
+    ) -> Result<()> {
+        let any: &dyn Any = &*launch.pipeline;
+        let Some(pipeline) = any.downcast_ref::<CpuPipeline>() else {
+            return Err(Error::Config {
+                what: "the pipeline was compiled by another backend".to_owned(),
+                help: "compile the program on the backend that runs it",
+            });
+        };
+        let span = tracing::debug_span!("launch", workgroups = ?launch.grid.workgroups());
+        let _entered = span.enter();
+        let bindings: Vec<(*mut u8, u64)> =
+            launch.bindings.iter().map(|binding| (held.address(*binding), binding.bytes)).collect();
+        let threads = threads.unwrap_or(self.options.threads).clamp(1, self.options.threads);
+        let launcher = Launcher { pool: &self.pool, placement: self.options.placement, threads };
+        self.telemetry.launches(1);
+        launcher.launch(pipeline, &bindings, launch.grid, stop, deadline)
+    }
+
+    /// Fills, writes, copies and compares. The batch was checked: ranges are inside their memory, and of one length.
+    fn transfer(&self, action: Action<'_>, held: &Held<'_>) {
+        match action {
+            Action::Fill { target, byte } => {
+                // SAFETY: the range is inside its memory.
+                unsafe { held.address(target).write_bytes(byte, target.bytes as usize) };
+            }
+            Action::Write { target, bytes } => {
+                // SAFETY: the range is inside its memory and as long as the bytes.
+                unsafe { held.address(target).copy_from(bytes.as_ptr(), bytes.len()) };
+                self.telemetry.bytes_uploaded(bytes.len() as u64);
+            }
+            Action::Copy { from, to } => {
+                // SAFETY: both ranges are inside their memory and of one length.
+                unsafe { held.address(to).copy_from(held.address(from), from.bytes as usize) };
+            }
+            Action::Compare { a, b, differs } => {
+                // SAFETY: both ranges are inside their memory.
+                let equal = unsafe {
+                    std::slice::from_raw_parts(held.address(a), a.bytes as usize)
+                        == std::slice::from_raw_parts(held.address(b), b.bytes as usize)
+                };
+                if !equal {
+                    let one = 1u32.to_le_bytes();
+                    // SAFETY: the flag is four bytes inside its memory, outside the ranges.
+                    unsafe { held.address(differs).copy_from(one.as_ptr(), one.len()) };
+                }
+            }
+            Action::Read { .. } | Action::Launch(_) => {}
+        }
+    }
+}
+
+impl Held<'_> {
+    /// The first byte of a range. Where a temporary is borrowed nothing writes to it.
+    fn address(&self, span: Span) -> *mut u8 {
+        let start = match span.memory {
+            Named::Temporary(number) => match &self.temporaries[number] {
+                Place::Owned(memory) => memory.start(),
+                Place::Borrowed(bytes) => bytes.as_ptr().cast_mut(),
+                Place::Given => std::ptr::null_mut(),
+            },
+            Named::Resident(handle) => self.residents[&handle].start(),
+        };
+        start.wrapping_add(span.offset as usize)
+    }
+
+    fn word(&self, span: Span) -> u32 {
+        // SAFETY: predicates are four bytes inside their memory, at any address.
+        unsafe { self.address(span).cast::<u32>().read_unaligned() }
+    }
+
+    /// The bytes of a range; those of a whole temporary that nobody needs any more without copying.
+    fn read(&mut self, from: Span, is_last: bool) -> Result<Vec<u8>> {
+        if let (Named::Temporary(number), true) = (from.memory, is_last)
+            && matches!(&self.temporaries[number], Place::Owned(memory) if memory.bytes() as u64 == from.bytes)
+            && let Place::Owned(memory) = std::mem::replace(&mut self.temporaries[number], Place::Given)
+        {
+            return Ok(memory.into_vec());
+        }
+        let mut bytes = Vec::new();
+        let full = |_| Error::OutOfMemory { what: "a result".to_owned(), asked: from.bytes, available: None };
+        bytes.try_reserve_exact(from.bytes as usize).map_err(full)?;
+        // SAFETY: the range is inside its memory.
+        bytes.extend_from_slice(unsafe {
+            std::slice::from_raw_parts(self.address(from), from.bytes as usize)
+        });
+        Ok(bytes)
+    }
+}

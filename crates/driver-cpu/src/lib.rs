@@ -1,0 +1,25 @@
+//! The CPU backend of vyre: any machine, nothing to install, all cores.
+//!
+//! A kernel becomes one function of machine code ([`mod@shape`] says how it is laid out), each worker of a pool calls
+//! it once per launch, and workgroups are claimed from a shared counter.
+
+mod backend;
+mod calls;
+mod code;
+mod compile;
+mod context;
+mod emit;
+mod execute;
+mod launch;
+mod memory;
+mod pipeline;
+mod pool;
+mod shape;
+mod timer;
+
+pub use backend::{CpuBackend, CpuOptions};
+pub use compile::{Instructions, Listing};
+pub use memory::Placement;
+
+/// The name of the backend.
+pub const NAME: &str = "cpu";

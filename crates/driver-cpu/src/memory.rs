@@ -1,0 +1,142 @@
+//! Memory that generated code works on.
+
+use std::alloc::{Layout, alloc_zeroed};
+use vyre_driver::{Error, Result};
+
+/// Where memory comes from.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub enum Placement {
+    /// The allocator of the process.
+    #[default]
+    Heap,
+    /// Pages of its own between pages that cannot be touched, with the last byte against one of these: for tests
+    /// that generated code stays inside its buffers. On systems without such pages, the heap.
+    Guarded,
+}
+
+/// Zeroed memory, shared by threads that know what they do.
+///
+/// Nothing but [`Memory::start`] is derived from it while code runs: what code does there is the program's business,
+/// as on any device.
+pub(crate) struct Memory {
+    start: *mut u8,
+    bytes: usize,
+    owner: Owner,
+}
+
+enum Owner {
+    Heap(Vec<u8>),
+    #[cfg(unix)]
+    Guarded(guarded::Pages),
+}
+
+// SAFETY: the memory is plain bytes that belong to the value; who writes when is for the batches that use it.
+unsafe impl Send for Memory {}
+// SAFETY: as above.
+unsafe impl Sync for Memory {}
+
+/// What every place is aligned to: the widest element and slot.
+const ALIGN: usize = 16;
+
+impl Memory {
+    /// Zeroed memory.
+    pub(crate) fn zeroed(bytes: u64, placement: Placement, what: &str) -> Result<Memory> {
+        let full = || Error::OutOfMemory { what: what.to_owned(), asked: bytes, available: None };
+        let size = usize::try_from(bytes).map_err(|_| full())?;
+        #[cfg(unix)]
+        if placement == Placement::Guarded {
+            let pages = guarded::Pages::new(size).ok_or_else(full)?;
+            return Ok(Memory { start: pages.end_minus(size), bytes: size, owner: Owner::Guarded(pages) });
+        }
+        #[cfg(not(unix))]
+        let _ = placement;
+        let mut heap = zeroed_bytes(size).ok_or_else(full)?;
+        let mut start = heap.as_mut_ptr();
+        if !start.addr().is_multiple_of(ALIGN) {
+            if size == 0 {
+                start = std::ptr::without_provenance_mut(ALIGN);
+            } else {
+                heap = zeroed_bytes(size.checked_add(ALIGN).ok_or_else(full)?).ok_or_else(full)?;
+                start = heap.as_mut_ptr();
+                // SAFETY: there is room for the difference.
+                start = unsafe { start.add(start.align_offset(ALIGN)) };
+            }
+        }
+        Ok(Memory { start, bytes: size, owner: Owner::Heap(heap) })
+    }
+
+    /// The first byte, aligned for every element, at least where the size is a multiple of 16.
+    pub(crate) fn start(&self) -> *mut u8 {
+        self.start
+    }
+
+    /// How many bytes there are.
+    pub(crate) fn bytes(&self) -> usize {
+        self.bytes
+    }
+
+    /// The bytes, without copying where that can be.
+    pub(crate) fn into_vec(self) -> Vec<u8> {
+        match self.owner {
+            Owner::Heap(heap) if heap.len() == self.bytes => heap,
+            // SAFETY: the owner is still here, and nobody else is.
+            _ => unsafe { std::slice::from_raw_parts(self.start, self.bytes) }.to_vec(),
+        }
+    }
+}
+
+/// Zeroed bytes from the allocator, which for large sizes gives untouched pages; `None` where there are not so many.
+fn zeroed_bytes(bytes: usize) -> Option<Vec<u8>> {
+    if bytes == 0 {
+        return Some(Vec::new());
+    }
+    let layout = Layout::array::<u8>(bytes).ok()?;
+    // SAFETY: the layout is not empty.
+    let start = unsafe { alloc_zeroed(layout) };
+    // SAFETY: the allocation has this layout, and all bytes are initialised.
+    (!start.is_null()).then(|| unsafe { Vec::from_raw_parts(start, bytes, bytes) })
+}
+
+#[cfg(unix)]
+mod guarded {
+    use rustix::mm::{MapFlags, MprotectFlags, ProtFlags, mmap_anonymous, mprotect, munmap};
+    use std::ptr;
+
+    /// Pages with one before and one behind that cannot be touched.
+    pub(super) struct Pages {
+        start: *mut u8,
+        length: usize,
+        page: usize,
+    }
+
+    impl Pages {
+        pub(super) fn new(bytes: usize) -> Option<Pages> {
+            let page = rustix::param::page_size();
+            let length = bytes.checked_next_multiple_of(page)?.checked_add(2 * page)?;
+            let (none, private) = (ProtFlags::empty(), MapFlags::PRIVATE);
+            // SAFETY: a new mapping that nothing else names.
+            let start = unsafe { mmap_anonymous(ptr::null_mut(), length, none, private) }.ok()?;
+            let pages = Pages { start: start.cast(), length, page };
+            let inner = length - 2 * page;
+            if inner > 0 {
+                let access = MprotectFlags::READ | MprotectFlags::WRITE;
+                // SAFETY: the pages between the first and the last of the mapping.
+                unsafe { mprotect(pages.start.add(page).cast(), inner, access) }.ok()?;
+            }
+            Some(pages)
+        }
+
+        /// The address so many bytes before the last page.
+        pub(super) fn end_minus(&self, bytes: usize) -> *mut u8 {
+            // SAFETY: the mapping is longer than that.
+            unsafe { self.start.add(self.length - self.page - bytes) }
+        }
+    }
+
+    impl Drop for Pages {
+        fn drop(&mut self) {
+            // SAFETY: the mapping is this value's own. It can fail only for arguments that are wrong.
+            let _ = unsafe { munmap(self.start.cast(), self.length) };
+        }
+    }
+}

@@ -1,0 +1,233 @@
+//! The shape of a kernel on a CPU: what runs once, once per workgroup, and once per lane.
+//!
+//! One thread runs a whole workgroup. Items that hold a grid barrier are emitted once, items that hold a workgroup
+//! barrier once per workgroup, and what stands between two barriers is a *run*: a loop over the lanes of the
+//! workgroup. In the same way what stands between two grid barriers is a *segment*: a loop over workgroups. Subgroup
+//! operations end a run as barriers do, because they need what all lanes have computed.
+//!
+//! ```text
+//! grid level        segment        barrier(grid)      segment
+//! workgroup level   run  barrier  run                 run  barrier  run
+//! lane level        …             …                   …             …
+//! ```
+
+use vyre_foundation::{BinOp, Scope, Type};
+use vyre_lower::{Homes, Item, ItemId, Kernel, RegionId, Value, ValueId};
+
+/// How often something runs.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub(crate) enum Level {
+    /// Once in each worker.
+    Grid,
+    /// Once per workgroup.
+    Workgroup,
+    /// Once per invocation.
+    Lane,
+}
+
+/// The shape of a kernel.
+pub(crate) struct Shape<'k> {
+    pub(crate) kernel: &'k Kernel,
+    homes: Homes,
+    /// Invocations of a workgroup.
+    pub(crate) lanes: u32,
+    /// What each item holds: a barrier of the grid, of the workgroup, or none ([`Level::Lane`]).
+    pub(crate) splits: Vec<Level>,
+    /// At which level the items of each region are emitted.
+    pub(crate) emitted: Vec<Level>,
+    /// At which level each row is defined.
+    pub(crate) defined: Vec<Level>,
+    /// Whether a row costs so little that it is rather computed again than kept.
+    pub(crate) cheap: Vec<bool>,
+    /// Whether there is more than one segment.
+    pub(crate) segmented: bool,
+    /// Whether there is more than one run.
+    pub(crate) has_runs: bool,
+    /// The rows of each region with the position before which they stand, in order.
+    rows: Vec<Vec<(u32, ValueId)>>,
+    /// The parameters of each loop, in order; `None` where no row names one.
+    params: Vec<Vec<Option<ValueId>>>,
+    /// The results of each item, in order; `None` where no row names one.
+    results: Vec<Vec<Option<ValueId>>>,
+}
+
+/// The most operations that are rather computed twice than kept.
+const CHEAP: u32 = 3;
+
+impl<'k> Shape<'k> {
+    /// The shape of a kernel.
+    pub(crate) fn of(kernel: &'k Kernel) -> Shape<'k> {
+        let homes = Homes::of(kernel);
+        let mut rows: Vec<Vec<(u32, ValueId)>> = vec![Vec::new(); kernel.regions.start.len()];
+        let mut params = vec![Vec::new(); kernel.items.len()];
+        let mut results = vec![Vec::new(); kernel.items.len()];
+        for row in kernel.rows() {
+            // A row that nobody uses is never computed.
+            if homes.uses[row.index()] == 0 {
+                continue;
+            }
+            let (list, index): (&mut Vec<Option<ValueId>>, u32) = match kernel.value(row) {
+                Value::Param { item, index, .. } => (&mut params[item.index()], index),
+                Value::Out { item, index, .. } => (&mut results[item.index()], index),
+                _ => {
+                    rows[homes.region[row.index()].index()].push((homes.before[row.index()], row));
+                    continue;
+                }
+            };
+            let index = index as usize;
+            list.resize(list.len().max(index + 1), None);
+            list[index] = Some(row);
+        }
+        rows.iter_mut().for_each(|rows| rows.sort_unstable());
+        let splits = splits(kernel);
+        let emitted = emitted(kernel, &splits);
+        let mut shape = Shape {
+            kernel,
+            homes,
+            lanes: kernel.workgroup_size.invocations() as u32,
+            segmented: splits.contains(&Level::Grid),
+            has_runs: splits.iter().any(|split| *split < Level::Lane),
+            splits,
+            emitted,
+            defined: Vec::with_capacity(kernel.values.len()),
+            cheap: Vec::with_capacity(kernel.values.len()),
+            rows,
+            params,
+            results,
+        };
+        shape.define();
+        shape
+    }
+
+    /// The rows that stand before an item of a region.
+    pub(crate) fn rows_at(&self, region: RegionId, position: u32) -> &[(u32, ValueId)] {
+        let rows = &self.rows[region.index()];
+        let start = rows.partition_point(|(before, _)| *before < position);
+        let count = rows[start..].partition_point(|(before, _)| *before == position);
+        &rows[start..start + count]
+    }
+
+    /// The row of a parameter of a loop, if there is one.
+    pub(crate) fn param(&self, item: ItemId, index: usize) -> Option<ValueId> {
+        self.params[item.index()].get(index).copied().flatten()
+    }
+
+    /// The row of a result of an item, if there is one.
+    pub(crate) fn result(&self, item: ItemId, index: usize) -> Option<ValueId> {
+        self.results[item.index()].get(index).copied().flatten()
+    }
+
+    /// How many parameters or results rows name at the most.
+    pub(crate) fn result_count(&self, item: ItemId) -> usize {
+        self.params[item.index()].len().max(self.results[item.index()].len())
+    }
+
+    /// The level at which a parameter or result lives, whichever rows name it; `None` if none does.
+    pub(crate) fn level_of(&self, item: ItemId, index: usize) -> Option<Level> {
+        let rows = [self.param(item, index), self.result(item, index)];
+        rows.into_iter().flatten().map(|row| self.defined[row.index()]).max()
+    }
+
+    /// How uniform a row is, as the level at which one computation would do.
+    fn uniformity(&self, row: ValueId) -> Level {
+        match self.kernel.values.uniformity[row.index()] {
+            0 => Level::Grid,
+            1 => Level::Workgroup,
+            _ => Level::Lane,
+        }
+    }
+
+    /// Finds the level of each row, and which are cheap.
+    fn define(&mut self) {
+        let mut costs: Vec<u32> = Vec::with_capacity(self.kernel.values.len());
+        for row in self.kernel.rows() {
+            let value = self.kernel.value(row);
+            let level = match value {
+                Value::Const(_) => Level::Grid,
+                Value::Param { item, .. } | Value::Out { item, .. } => self.level_of_result(row, item),
+                _ => {
+                    let home = self.emitted[self.homes.region[row.index()].index()];
+                    let operands = value.operands().map(|operand| self.defined[operand.index()]).max();
+                    // An id belongs to no place: it is known wherever its level is.
+                    let home = if matches!(value, Value::Id(..)) { Level::Grid } else { home };
+                    home.max(self.uniformity(row)).max(operands.unwrap_or(Level::Grid))
+                }
+            };
+            let cost = own_cost(value).map_or(u32::MAX, |own| {
+                let above = |operand: &ValueId| self.defined[operand.index()] >= level;
+                value.operands().filter(above).fold(own, |sum, operand| sum.saturating_add(costs[operand.index()]))
+            });
+            self.defined.push(level);
+            self.cheap.push(cost <= CHEAP);
+            costs.push(cost);
+        }
+    }
+
+    /// The level of a result or parameter: as often as its item is emitted, and as it differs.
+    fn level_of_result(&self, row: ValueId, item: ItemId) -> Level {
+        match self.kernel.item(item) {
+            Item::UniformLoad { scope: Scope::Grid, .. } => Level::Grid,
+            Item::UniformLoad { scope: Scope::Workgroup, .. } => Level::Workgroup,
+            Item::If { .. } | Item::Loop { .. } => self.splits[item.index()].max(self.uniformity(row)),
+            _ => Level::Lane,
+        }
+    }
+}
+
+/// What a row costs by itself; `None` for what is never computed twice.
+fn own_cost(value: Value) -> Option<u32> {
+    let float = |ty: Type| ty == Type::F32;
+    match value {
+        Value::Const(_) | Value::Id(..) | Value::SubgroupLane | Value::Len(_) => Some(0),
+        Value::Binary { op: BinOp::Div | BinOp::Rem | BinOp::MulHi, .. } => None,
+        Value::Binary { ty, .. } | Value::Unary { ty, .. } => (!float(ty)).then_some(1),
+        Value::Select { .. } => Some(1),
+        Value::Cast { from, to, .. } => (!float(from) && !float(to)).then_some(1),
+        _ => None,
+    }
+}
+
+/// What each item holds.
+fn splits(kernel: &Kernel) -> Vec<Level> {
+    let mut splits = vec![Level::Lane; kernel.items.len()];
+    let mut of_region = vec![Level::Lane; kernel.regions.start.len()];
+    // Regions are numbered before what is nested in them.
+    for region in kernel.region_ids().rev() {
+        for item in kernel.region(region) {
+            let split = match kernel.item(item) {
+                Item::Barrier { scope } | Item::UniformLoad { scope, .. } => match scope {
+                    Scope::Grid => Level::Grid,
+                    Scope::Workgroup => Level::Workgroup,
+                },
+                Item::Ballot { .. } | Item::Shuffle { .. } | Item::Reduce { .. } => Level::Workgroup,
+                Item::If { then, otherwise, .. } => {
+                    of_region[then.index()].min(of_region[otherwise.index()])
+                }
+                Item::Loop { body, .. } => of_region[body.index()],
+                _ => Level::Lane,
+            };
+            splits[item.index()] = split;
+            of_region[region.index()] = of_region[region.index()].min(split);
+        }
+    }
+    splits
+}
+
+/// At which level each region is emitted: the regions of an item are emitted at the level of what it holds.
+fn emitted(kernel: &Kernel, splits: &[Level]) -> Vec<Level> {
+    let mut emitted = vec![Level::Grid; kernel.regions.start.len()];
+    for region in kernel.region_ids() {
+        for item in kernel.region(region) {
+            let level = splits[item.index()];
+            match kernel.item(item) {
+                Item::If { then, otherwise, .. } => {
+                    emitted[then.index()] = level;
+                    emitted[otherwise.index()] = level;
+                }
+                Item::Loop { body, .. } => emitted[body.index()] = level,
+                _ => {}
+            }
+        }
+    }
+    emitted
+}
