@@ -10,7 +10,8 @@ use std::time::Instant;
 use vyre_driver::cache::{DiskCache, Key};
 use vyre_driver::{
     Batch, CompileOptions, CompiledPipeline, Deadline, DeviceProfile, Feature, Features, Generation, Health,
-    Limits, Outcome, Pending, PipelineCache, Queue, RawHandle, Residents, Result, Telemetry, Unit, VyreBackend,
+    Limits, Outcome, Pending, PipelineCache, Queue, RawHandle, Residents, Result, Telemetry, Unit,
+    VyreBackend,
 };
 
 /// How a CPU backend is set up. The default uses all cores and the user's cache folder.
@@ -79,7 +80,8 @@ impl CpuBackend {
     pub fn with_options(options: CpuOptions) -> Result<CpuBackend> {
         let compiler = Compiler::new(options.instructions)?;
         let fingerprint = compiler.fingerprint();
-        let disk = options.cache_folder.clone().map(|folder| DiskCache::open(folder, DISK_LIMIT)).transpose()?;
+        let disk =
+            options.cache_folder.clone().map(|folder| DiskCache::open(folder, DISK_LIMIT)).transpose()?;
         let threads = options.threads.max(1);
         let options = CpuOptions { threads, ..options };
         let core = Arc::new(Core {
@@ -95,7 +97,8 @@ impl CpuBackend {
             options,
         });
         let executor = Arc::clone(&core);
-        let queue = Queue::new(crate::NAME, move |batch, stop, deadline| executor.execute(batch, stop, deadline));
+        let queue =
+            Queue::new(crate::NAME, move |batch, stop, deadline| executor.execute(batch, stop, deadline));
         Ok(CpuBackend { core, queue })
     }
 

@@ -6,7 +6,7 @@ use vyre_foundation::{Element, SubgroupOp, Type, UnOp, arith, element};
 
 /// The table of functions. `sync` and `trap` belong to whoever launches.
 pub(crate) const fn table(
-    sync: unsafe extern "C" fn(*const Context, *const c_void) -> u32,
+    sync: unsafe extern "C" fn(*const Context, *const c_void, u32) -> u32,
     trap: unsafe extern "C" fn(*const Context, u32, u32, u64),
 ) -> Calls {
     Calls { sync, trap, zero, subgroup, widen, narrow, fma, round }
@@ -61,7 +61,14 @@ impl SubgroupCode {
 /// # Safety
 /// `value` and `second` hold an element per lane, and `result` has room for as many: 4 bytes each, or 8 where
 /// the operation says so. `second` is used by a shuffle alone.
-unsafe extern "C" fn subgroup(code: u32, size: u32, lanes: u32, value: *const u8, second: *const u8, result: *mut u8) {
+unsafe extern "C" fn subgroup(
+    code: u32,
+    size: u32,
+    lanes: u32,
+    value: *const u8,
+    second: *const u8,
+    result: *mut u8,
+) {
     let (size, lanes) = (size as usize, lanes as usize);
     match SubgroupCode::from_number(code) {
         SubgroupCode::Ballot { wide } => {
@@ -104,7 +111,11 @@ unsafe extern "C" fn subgroup(code: u32, size: u32, lanes: u32, value: *const u8
 unsafe fn read(array: *const u8, index: usize, wide: bool) -> u64 {
     // SAFETY: as promised; slots are aligned to 16 bytes.
     unsafe {
-        if wide { array.cast::<u64>().add(index).read() } else { u64::from(array.cast::<u32>().add(index).read()) }
+        if wide {
+            array.cast::<u64>().add(index).read()
+        } else {
+            u64::from(array.cast::<u32>().add(index).read())
+        }
     }
 }
 

@@ -58,7 +58,9 @@ impl Compiler {
     pub(crate) fn new(instructions: Instructions) -> Result<Compiler> {
         let best = host(instructions, false)?;
         let quick = host(instructions, true)?;
-        let has = |name: &str| best.isa_flags().iter().any(|flag| flag.name == name && flag.as_bool() == Some(true));
+        let has = |name: &str| {
+            best.isa_flags().iter().any(|flag| flag.name == name && flag.as_bool() == Some(true))
+        };
         // Only on x86-64 are these an extension.
         let x86 = cfg!(target_arch = "x86_64");
         let target = Target {
@@ -126,7 +128,8 @@ impl Compiler {
 }
 
 fn host(instructions: Instructions, quick: bool) -> Result<OwnedTargetIsa> {
-    let internal = |error: &dyn std::fmt::Display| Error::Internal(format!("no compiler for this machine: {error}"));
+    let internal =
+        |error: &dyn std::fmt::Display| Error::Internal(format!("no compiler for this machine: {error}"));
     let mut flags = settings::builder();
     let common = [
         ("enable_verifier", if cfg!(debug_assertions) { "true" } else { "false" }),

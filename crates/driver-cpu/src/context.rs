@@ -42,8 +42,8 @@ pub(crate) struct Context {
 /// The functions that generated code calls, by address.
 #[repr(C)]
 pub(crate) struct Calls {
-    /// Waits for all workers; not 0 when work is to stop.
-    pub(crate) sync: unsafe extern "C" fn(*const Context, *const c_void) -> u32,
+    /// Waits for all workers, at a barrier of the program or not; not 0 when work is to stop.
+    pub(crate) sync: unsafe extern "C" fn(*const Context, *const c_void, u32) -> u32,
     /// Notes a trap: tag, value, linear invocation.
     pub(crate) trap: unsafe extern "C" fn(*const Context, u32, u32, u64),
     /// Fills memory with zeros.

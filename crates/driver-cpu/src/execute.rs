@@ -10,7 +10,8 @@ use std::borrow::Cow;
 use std::sync::Arc;
 use std::time::Instant;
 use vyre_driver::{
-    Action, Batch, Deadline, Error, Launch, Memory as Named, Outcome, RawHandle, Result, Span, Stop, Temporary,
+    Action, Batch, Deadline, Error, Launch, Memory as Named, Outcome, RawHandle, Result, Span, Stop,
+    Temporary,
 };
 
 /// A temporary while its batch runs.

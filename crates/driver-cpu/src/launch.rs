@@ -63,7 +63,8 @@ impl Launcher<'_> {
         }
         let none = Bound { base: std::ptr::without_provenance_mut(16), count: 0 };
         let mut buffers = vec![none; pipeline.buffers];
-        for ((number, slot), (base, bytes)) in pipeline.bound.iter().zip(pipeline.plan.slots()).zip(bindings) {
+        for ((number, slot), (base, bytes)) in pipeline.bound.iter().zip(pipeline.plan.slots()).zip(bindings)
+        {
             buffers[*number] = Bound { base: *base, count: bytes / slot.element().size() as u64 };
         }
         let members = self.members(pipeline, grid, total);
@@ -118,16 +119,18 @@ impl Launcher<'_> {
     }
 }
 
-/// Waits for the other workers. The last one hands out the workgroups anew, and ends the launch if one trapped.
+/// Waits for the other workers. The last one hands out the workgroups anew and, at a barrier of the program, ends the
+/// launch if an invocation has trapped.
 ///
 /// # Safety
 /// Called by generated code with what it was given.
-unsafe extern "C" fn sync(context: *const Context, team: *const c_void) -> u32 {
+unsafe extern "C" fn sync(context: *const Context, team: *const c_void, is_barrier: u32) -> u32 {
     // SAFETY: the context is the first field of a launch, and both live until the run ends.
     let (launch, team) = unsafe { (&*context.cast::<Launch<'_>>(), &*team.cast::<Team>()) };
     let goes_on = team.barrier_with(launch.stop.flag(), || {
         launch.context.next.store(0, Ordering::Relaxed);
-        launch.ended.store(launch.trapped.load(Ordering::Relaxed), Ordering::Relaxed);
+        let ended = is_barrier != 0 && launch.trapped.load(Ordering::Relaxed);
+        launch.ended.store(ended, Ordering::Relaxed);
     });
     u32::from(!goes_on || launch.ended.load(Ordering::Relaxed))
 }

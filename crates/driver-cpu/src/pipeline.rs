@@ -36,7 +36,12 @@ pub(crate) struct Stored {
 
 impl CpuPipeline {
     /// Makes stored code executable.
-    pub(crate) fn new(unit: &Unit, stored: Stored, threads: usize, telemetry: Arc<Telemetry>) -> Result<CpuPipeline> {
+    pub(crate) fn new(
+        unit: &Unit,
+        stored: Stored,
+        threads: usize,
+        telemetry: Arc<Telemetry>,
+    ) -> Result<CpuPipeline> {
         let Stored { compiled, tags, weight } = stored;
         let code = Code::new(&compiled.code, telemetry).map_err(|_| Error::OutOfMemory {
             what: "executable code".to_owned(),
@@ -45,7 +50,8 @@ impl CpuPipeline {
         })?;
         let program: &Program = unit.program();
         let shared = program.buffers().iter().enumerate();
-        let bound = shared.filter(|(_, buffer)| buffer.access().is_shared_by_grid()).map(|(i, _)| i).collect();
+        let bound =
+            shared.filter(|(_, buffer)| buffer.access().is_shared_by_grid()).map(|(i, _)| i).collect();
         Ok(CpuPipeline {
             plan: BindingPlan::of(program),
             code,

@@ -155,7 +155,10 @@ impl<'k> Shape<'k> {
             };
             let cost = own_cost(value).map_or(u32::MAX, |own| {
                 let above = |operand: &ValueId| self.defined[operand.index()] >= level;
-                value.operands().filter(above).fold(own, |sum, operand| sum.saturating_add(costs[operand.index()]))
+                value
+                    .operands()
+                    .filter(above)
+                    .fold(own, |sum, operand| sum.saturating_add(costs[operand.index()]))
             });
             self.defined.push(level);
             self.cheap.push(cost <= CHEAP);
@@ -200,9 +203,7 @@ fn splits(kernel: &Kernel) -> Vec<Level> {
                     Scope::Workgroup => Level::Workgroup,
                 },
                 Item::Ballot { .. } | Item::Shuffle { .. } | Item::Reduce { .. } => Level::Workgroup,
-                Item::If { then, otherwise, .. } => {
-                    of_region[then.index()].min(of_region[otherwise.index()])
-                }
+                Item::If { then, otherwise, .. } => of_region[then.index()].min(of_region[otherwise.index()]),
                 Item::Loop { body, .. } => of_region[body.index()],
                 _ => Level::Lane,
             };

@@ -41,7 +41,10 @@ fn run(backend: &CpuBackend, case: &Case, threads: usize) -> Result<Vec<Vec<u8>>
 fn equals_the_reference() {
     let cases: u64 = std::env::var("VYRE_CASES").ok().and_then(|n| n.parse().ok()).unwrap_or(300);
     let first: u64 = std::env::var("VYRE_SEED").ok().and_then(|n| n.parse().ok()).unwrap_or(0);
-    let backend = Arc::new(CpuBackend::with_options(CpuOptions { threads: 8, cache_folder: None, ..Default::default() }).unwrap());
+    let backend = Arc::new(
+        CpuBackend::with_options(CpuOptions { threads: 8, cache_folder: None, ..Default::default() })
+            .unwrap(),
+    );
     let mut skipped = 0;
     for seed in first..first + cases {
         let case = generate(seed, DEFAULT_SIZE);
@@ -50,11 +53,18 @@ fn equals_the_reference() {
             continue;
         }
         let inputs: Vec<&[u8]> = case.inputs.iter().map(Vec::as_slice).collect();
-        let options = vyre_reference::Options { grid: case.grid, lengths: case.lengths.clone(), ..Default::default() };
-        let expected = vyre_reference::run(&case.program, &inputs, &options).map(|o| o.outputs).map_err(|e| e.to_string());
+        let options =
+            vyre_reference::Options { grid: case.grid, lengths: case.lengths.clone(), ..Default::default() };
+        let expected = vyre_reference::run(&case.program, &inputs, &options)
+            .map(|o| o.outputs)
+            .map_err(|e| e.to_string());
         for threads in [1, 2, 8] {
             let found = run(&backend, &case, threads).map_err(|e| e.to_string());
-            assert!(found == expected, "seed {seed}, {threads} threads\n{}\nexpected {expected:?}\nfound {found:?}", case.program);
+            assert!(
+                found == expected,
+                "seed {seed}, {threads} threads\n{}\nexpected {expected:?}\nfound {found:?}",
+                case.program
+            );
         }
     }
     eprintln!("skipped {skipped}");

@@ -43,10 +43,11 @@ struct Trim {
 }
 
 impl Emitter<'_, '_> {
-    /// A loop over workgroups around a stretch, which ends when all workgroups are done.
-    pub(super) fn segment(&mut self, span: Span, keeps: &[Keep]) {
+    /// A loop over workgroups around a stretch, which ends when all workgroups are done; `false` where there is nothing to
+    /// do. Says whether a barrier of the program follows.
+    pub(super) fn segment(&mut self, span: Span, keeps: &[Keep], before_barrier: bool) -> bool {
         if self.is_empty(span, Level::Workgroup, keeps) {
-            return;
+            return false;
         }
         self.segment += 1;
         let mark = self.log.len();
@@ -103,8 +104,9 @@ impl Emitter<'_, '_> {
 
         self.b.switch_to_block(done);
         if self.shape.segmented {
-            self.sync();
+            self.sync(before_barrier);
         }
+        true
     }
 
     fn enter_workgroup(&mut self, linear: ir::Value, ids: [ir::Value; 3]) {
@@ -126,7 +128,8 @@ impl Emitter<'_, '_> {
     /// Fills own memory with zeros that stands in the frame of the worker.
     fn zero_own(&mut self, which: impl Fn(BufferAccess) -> bool) {
         for number in 0..self.shape.kernel.buffers.len() {
-            let Some(own) = self.slots.own[number].filter(|_| which(self.shape.kernel.buffers[number].access()))
+            let Some(own) =
+                self.slots.own[number].filter(|_| which(self.shape.kernel.buffers[number].access()))
             else {
                 continue;
             };
@@ -187,9 +190,8 @@ impl Emitter<'_, '_> {
             if size[axis] == 1 && trim.ranges[axis].is_none() {
                 continue;
             }
-            let (first, end) = trim.ranges[axis].unwrap_or_else(|| {
-                (zero, self.b.ins().iconst(I64, i64::from(size[axis])))
-            });
+            let (first, end) =
+                trim.ranges[axis].unwrap_or_else(|| (zero, self.b.ins().iconst(I64, i64::from(size[axis]))));
             let [head, behind] = [0; 2].map(|_| self.b.create_block());
             if trim.ranges[axis].is_some() {
                 let some = self.icmp(IntCC::SignedLessThan, first, end);
@@ -256,7 +258,8 @@ impl Emitter<'_, '_> {
     fn only_branch(&self, span: Span, keeps: &[Keep]) -> Option<(ValueId, bool, RegionId)> {
         let shape = self.shape;
         let kept = |row: &(u32, ValueId)| {
-            shape.defined[row.1.index()] == Level::Lane && self.slots.find(super::slots::Key::Row(row.1)).is_some()
+            shape.defined[row.1.index()] == Level::Lane
+                && self.slots.find(super::slots::Key::Row(row.1)).is_some()
         };
         if span.end != span.start + 1
             || keeps.iter().any(|keep| keep.level == Level::Lane)

@@ -307,7 +307,14 @@ impl Emitter<'_, '_> {
     }
 
     /// What an atomic leaves in memory.
-    fn combine(&mut self, op: AtomicOp, ty: Type, old: ir::Value, expected: ir::Value, value: ir::Value) -> ir::Value {
+    fn combine(
+        &mut self,
+        op: AtomicOp,
+        ty: Type,
+        old: ir::Value,
+        expected: ir::Value,
+        value: ir::Value,
+    ) -> ir::Value {
         let binary = match op {
             AtomicOp::Add => BinOp::Add,
             AtomicOp::Sub => BinOp::Sub,

@@ -15,7 +15,9 @@ use crate::context::{Calls, Context};
 use crate::shape::{Level, Shape};
 use cranelift_codegen::ir::condcodes::IntCC;
 use cranelift_codegen::ir::types::{F32, I8, I32, I64};
-use cranelift_codegen::ir::{self, AbiParam, AliasRegionData, Block, BlockArg, Function, InstBuilder, MemFlagsData, SigRef};
+use cranelift_codegen::ir::{
+    self, AbiParam, AliasRegionData, Block, BlockArg, Function, InstBuilder, MemFlagsData, SigRef,
+};
 use cranelift_codegen::isa::{CallConv, TargetIsa};
 use cranelift_frontend::{FunctionBuilder, FunctionBuilderContext};
 use lanes::{Lane, Workgroup};
@@ -144,7 +146,8 @@ impl<'a, 'k> Emitter<'a, 'k> {
             base.with_alias_region(Some(b.func.dfg.alias_regions.insert(data)))
         };
         let own_flags = region(0, "own");
-        let flags = (0..shape.kernel.buffers.len()).map(|i| region(1 + i.min(MAX_REGIONS), "buffer")).collect();
+        let flags =
+            (0..shape.kernel.buffers.len()).map(|i| region(1 + i.min(MAX_REGIONS), "buffer")).collect();
         let count = shape.kernel.values.len();
         Emitter {
             shape,
@@ -202,16 +205,17 @@ impl<'a, 'k> Emitter<'a, 'k> {
         }
         let value = self.shape.kernel.value(row);
         let level = self.shape.defined[row.index()];
-        let found = if matches!(value, Value::Const(_)) || self.shape.cheap[row.index()] && level <= self.level() {
-            self.compute(row)
-        } else {
-            if self.shape.cheap[row.index()] {
-                self.slots.pin(row);
-            }
-            let kept = self.level() == Level::Grid || self.defined_in[row.index()] != self.segment;
-            let slot = self.slot_of_row(row, kept);
-            self.read_slot(slot)
-        };
+        let found =
+            if matches!(value, Value::Const(_)) || self.shape.cheap[row.index()] && level <= self.level() {
+                self.compute(row)
+            } else {
+                if self.shape.cheap[row.index()] {
+                    self.slots.pin(row);
+                }
+                let kept = self.level() == Level::Grid || self.defined_in[row.index()] != self.segment;
+                let slot = self.slot_of_row(row, kept);
+                self.read_slot(slot)
+            };
         self.know(row, found);
         found
     }
@@ -273,13 +277,18 @@ impl<'a, 'k> Emitter<'a, 'k> {
             let item = self.shape.kernel.item_at(region, position);
             if self.shape.splits[item.index()] == Level::Grid {
                 let before = self.keeps_before(item, Level::Grid);
-                self.segment(Span { region, start, end: position }, &before);
+                let is_barrier =
+                    matches!(self.shape.kernel.item(item), Item::Barrier { .. } | Item::UniformLoad { .. });
+                let did = self.segment(Span { region, start, end: position }, &before, is_barrier);
+                if is_barrier && !did {
+                    self.sync(true);
+                }
                 self.control(Level::Grid, item);
                 start = position + 1;
             }
         }
         self.rows(region, count, Level::Grid);
-        self.segment(Span { region, start, end: count }, keeps);
+        self.segment(Span { region, start, end: count }, keeps, false);
     }
 
     /// A stretch that is emitted once per workgroup: runs between what holds a barrier.
@@ -323,7 +332,8 @@ impl<'a, 'k> Emitter<'a, 'k> {
         let keeps: Vec<&Keep> = keeps.iter().filter(|keep| keep.level == level).collect();
         let values: Vec<ir::Value> = keeps.iter().map(|keep| self.get(keep.value)).collect();
         for (keep, value) in keeps.into_iter().zip(values) {
-            let kept = self.shape.segmented && matches!(keep.key, Key::Result(item, _) if self.shape.splits[item.index()] == Level::Grid);
+            let kept = self.shape.segmented
+                && matches!(keep.key, Key::Result(item, _) if self.shape.splits[item.index()] == Level::Grid);
             let slot = self.slots.get(keep.key, keep.ty, keep.level, kept);
             self.write_slot(slot, value);
         }
@@ -359,7 +369,9 @@ impl<'a, 'k> Emitter<'a, 'k> {
     /// An item at the level at which it is emitted.
     fn control(&mut self, level: Level, id: ItemId) {
         match self.shape.kernel.item(id) {
-            Item::If { cond, then, otherwise, yields } => self.branch(level, id, cond, [then, otherwise], &yields),
+            Item::If { cond, then, otherwise, yields } => {
+                self.branch(level, id, cond, [then, otherwise], &yields)
+            }
             Item::Loop { guard, first, body, next, again } => {
                 self.repeat(level, id, guard, &first, body, &next, again);
             }
@@ -371,7 +383,7 @@ impl<'a, 'k> Emitter<'a, 'k> {
                 }
                 // Nobody goes on to write before everybody has read.
                 if scope == Scope::Grid {
-                    self.sync();
+                    self.sync(false);
                 }
             }
             Item::Ballot { .. } => {
@@ -394,7 +406,14 @@ impl<'a, 'k> Emitter<'a, 'k> {
         (0..count).filter(|i| self.shape.level_of(id, *i) == Some(level)).collect()
     }
 
-    fn branch(&mut self, level: Level, id: ItemId, cond: ValueId, arms: [RegionId; 2], yields: &[(ValueId, ValueId)]) {
+    fn branch(
+        &mut self,
+        level: Level,
+        id: ItemId,
+        cond: ValueId,
+        arms: [RegionId; 2],
+        yields: &[(ValueId, ValueId)],
+    ) {
         let merged = self.merged(id, level, yields.len());
         let cond = self.get(cond);
         let [then, otherwise, join] = [0; 3].map(|_| self.b.create_block());
@@ -417,7 +436,8 @@ impl<'a, 'k> Emitter<'a, 'k> {
     /// their slots.
     fn define_results(&mut self, id: ItemId, block: Block, merged: &[usize], types: &[Type], level: Level) {
         self.b.switch_to_block(block);
-        let values = types.iter().map(|ty| self.b.append_block_param(block, clif_type(*ty))).collect::<Vec<_>>();
+        let values =
+            types.iter().map(|ty| self.b.append_block_param(block, clif_type(*ty))).collect::<Vec<_>>();
         for (i, value) in merged.iter().zip(values) {
             if let Some(row) = self.shape.result(id, *i) {
                 self.define(row, value);
@@ -461,7 +481,8 @@ impl<'a, 'k> Emitter<'a, 'k> {
         self.b.switch_to_block(head);
         let mark = self.log.len();
         let types = merged.iter().map(|i| self.shape.kernel.value(first[*i]).ty()).collect::<Vec<_>>();
-        let params = types.iter().map(|ty| self.b.append_block_param(head, clif_type(*ty))).collect::<Vec<_>>();
+        let params =
+            types.iter().map(|ty| self.b.append_block_param(head, clif_type(*ty))).collect::<Vec<_>>();
         for (i, param) in merged.iter().zip(params) {
             if let Some(row) = self.shape.param(id, *i) {
                 self.define(row, param);
@@ -488,10 +509,13 @@ impl<'a, 'k> Emitter<'a, 'k> {
         self.b.switch_to_block(on);
     }
 
-    /// Waits for the other workers, and leaves if work is to stop.
-    fn sync(&mut self) {
+    /// Waits for the other workers, and leaves if work is to stop. At a barrier of the program it also stops where an
+    /// invocation has trapped.
+    fn sync(&mut self, is_barrier: bool) {
         let pointer = self.target.pointer;
-        let stop = self.call(offset_of!(Calls, sync), &[pointer, pointer], Some(I32), &[self.context, self.team]);
+        let is_barrier = self.b.ins().iconst(I32, i64::from(is_barrier));
+        let arguments = [self.context, self.team, is_barrier];
+        let stop = self.call(offset_of!(Calls, sync), &[pointer, pointer, I32], Some(I32), &arguments);
         let on = self.b.create_block();
         let stop = stop.unwrap_or(self.context);
         self.b.ins().brif(stop, self.leave, &[], on, &[]);

@@ -129,7 +129,9 @@ impl Emitter<'_, '_> {
             BinOp::Lt => self.icmp(less, a, b),
             BinOp::Le => self.icmp(pick(IntCC::UnsignedLessThanOrEqual, IntCC::SignedLessThanOrEqual), a, b),
             BinOp::Gt => self.icmp(pick(IntCC::UnsignedGreaterThan, IntCC::SignedGreaterThan), a, b),
-            BinOp::Ge => self.icmp(pick(IntCC::UnsignedGreaterThanOrEqual, IntCC::SignedGreaterThanOrEqual), a, b),
+            BinOp::Ge => {
+                self.icmp(pick(IntCC::UnsignedGreaterThanOrEqual, IntCC::SignedGreaterThanOrEqual), a, b)
+            }
             BinOp::Min if signed => self.b.ins().smin(a, b),
             BinOp::Min => self.b.ins().umin(a, b),
             BinOp::Max if signed => self.b.ins().smax(a, b),
