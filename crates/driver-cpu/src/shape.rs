@@ -51,6 +51,9 @@ pub(crate) struct Shape<'k> {
     results: Vec<Vec<Option<ValueId>>>,
 }
 
+/// From how many lanes on what they share is computed once for all, needed or not.
+const SHARED: u32 = 8;
+
 /// The most operations that are rather computed twice than kept.
 const CHEAP: u32 = 3;
 
@@ -58,7 +61,6 @@ impl<'k> Shape<'k> {
     /// The shape of a kernel.
     pub(crate) fn of(kernel: &'k Kernel) -> Shape<'k> {
         let homes = Homes::of(kernel);
-        let mut rows: Vec<Vec<(u32, ValueId)>> = vec![Vec::new(); kernel.regions.start.len()];
         let mut params = vec![Vec::new(); kernel.items.len()];
         let mut results = vec![Vec::new(); kernel.items.len()];
         for row in kernel.rows() {
@@ -69,16 +71,12 @@ impl<'k> Shape<'k> {
             let (list, index): (&mut Vec<Option<ValueId>>, u32) = match kernel.value(row) {
                 Value::Param { item, index, .. } => (&mut params[item.index()], index),
                 Value::Out { item, index, .. } => (&mut results[item.index()], index),
-                _ => {
-                    rows[homes.region[row.index()].index()].push((homes.before[row.index()], row));
-                    continue;
-                }
+                _ => continue,
             };
             let index = index as usize;
             list.resize(list.len().max(index + 1), None);
             list[index] = Some(row);
         }
-        rows.iter_mut().for_each(|rows| rows.sort_unstable());
         let splits = splits(kernel);
         let emitted = emitted(kernel, &splits);
         let mut shape = Shape {
@@ -91,11 +89,19 @@ impl<'k> Shape<'k> {
             emitted,
             defined: Vec::with_capacity(kernel.values.len()),
             cheap: Vec::with_capacity(kernel.values.len()),
-            rows,
+            rows: vec![Vec::new(); kernel.regions.start.len()],
             params,
             results,
         };
         shape.define();
+        for row in kernel.rows() {
+            let is_result = matches!(kernel.value(row), Value::Param { .. } | Value::Out { .. });
+            if !is_result && shape.homes.uses[row.index()] > 0 {
+                let (region, before) = (shape.homes.region[row.index()], shape.homes.before[row.index()]);
+                shape.rows[region.index()].push((before, row));
+            }
+        }
+        shape.rows.iter_mut().for_each(|rows| rows.sort_unstable());
         shape
     }
 
@@ -115,6 +121,13 @@ impl<'k> Shape<'k> {
     /// The row of a result of an item, if there is one.
     pub(crate) fn result(&self, item: ItemId, index: usize) -> Option<ValueId> {
         self.results[item.index()].get(index).copied().flatten()
+    }
+
+    /// Whether a row that a loop uses is computed outside it. Regions are numbered as they are opened, and what is in
+    /// none of the loop's own regions is in one that was opened before.
+    pub(crate) fn is_outside(&self, row: ValueId, item: ItemId) -> bool {
+        let Item::Loop { body, .. } = self.kernel.item(item) else { return true };
+        self.homes.region[row.index()] < body
     }
 
     /// How many parameters or results rows name at the most.
@@ -148,9 +161,14 @@ impl<'k> Shape<'k> {
                 _ => {
                     let home = self.emitted[self.homes.region[row.index()].index()];
                     let operands = value.operands().map(|operand| self.defined[operand.index()]).max();
+                    let level = self.uniformity(row).max(operands.unwrap_or(Level::Grid));
                     // An id belongs to no place: it is known wherever its level is.
                     let home = if matches!(value, Value::Id(..)) { Level::Grid } else { home };
-                    home.max(self.uniformity(row)).max(operands.unwrap_or(Level::Grid))
+                    if home == Level::Lane && level < Level::Lane && self.lanes >= SHARED {
+                        self.lift(row).max(level)
+                    } else {
+                        home.max(level)
+                    }
                 }
             };
             let cost = own_cost(value).map_or(u32::MAX, |own| {
@@ -164,6 +182,20 @@ impl<'k> Shape<'k> {
             self.cheap.push(cost <= CHEAP);
             costs.push(cost);
         }
+    }
+
+    /// Moves a row that all lanes share out of lane code, to before the item of the run in which it stands. Every
+    /// operation is total, so that it may not be needed does not matter.
+    fn lift(&mut self, row: ValueId) -> Level {
+        let mut region = self.homes.region[row.index()];
+        while let (Level::Lane, Some((parent, position))) =
+            (self.emitted[region.index()], self.homes.around(region))
+        {
+            region = parent;
+            self.homes.before[row.index()] = position;
+        }
+        self.homes.region[row.index()] = region;
+        self.emitted[region.index()]
     }
 
     /// The level of a result or parameter: as often as its item is emitted, and as it differs.

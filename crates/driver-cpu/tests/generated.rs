@@ -42,8 +42,17 @@ fn equals_the_reference() {
     let cases: u64 = std::env::var("VYRE_CASES").ok().and_then(|n| n.parse().ok()).unwrap_or(300);
     let first: u64 = std::env::var("VYRE_SEED").ok().and_then(|n| n.parse().ok()).unwrap_or(0);
     let backend = Arc::new(
-        CpuBackend::with_options(CpuOptions { threads: 8, cache_folder: None, ..Default::default() })
-            .unwrap(),
+        CpuBackend::with_options(CpuOptions {
+            threads: 8,
+            cache_folder: None,
+            placement: if std::env::var_os("VYRE_HEAP").is_some() {
+                Default::default()
+            } else {
+                vyre_driver_cpu::Placement::Guarded
+            },
+            ..Default::default()
+        })
+        .unwrap(),
     );
     let mut skipped = 0;
     for seed in first..first + cases {

@@ -62,6 +62,12 @@ impl Homes {
         homes
     }
 
+    /// The region around a region, and the position there of the item that holds it; `None` for the entry.
+    pub fn around(&self, region: RegionId) -> Option<(RegionId, u32)> {
+        let Place { parent, position, depth, .. } = self.places[region.index()];
+        (depth > 0).then_some((parent, position))
+    }
+
     fn nest(&mut self, region: RegionId, parent: RegionId, position: u32, is_loop: bool) {
         let Place { depth, loops, .. } = self.places[parent.index()];
         let loops = loops + u32::from(is_loop);

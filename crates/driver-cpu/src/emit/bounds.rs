@@ -1,19 +1,410 @@
-//! Which accesses need no check.
+//! Which accesses need no check: proven, or guarded once for all lanes of a run.
+//!
+//! Before a run the code computes, for each access, the largest index that any lane of this workgroup can have there,
+//! from what the workgroup knows: its ids, lengths, loop bounds, and the conditions around the access. Where all of
+//! these are inside their buffers a version of the run without those checks is taken, else one with all of them.
+//!
+//! Largest values are 64-bit numbers no larger than the largest `u32`. Operators that wrap only make values smaller
+//! than the bound computed without wrapping, so a bound is right without regard to overflow.
 
+use super::lanes::{comparison, swapped};
 use super::{Emitter, Span};
-use cranelift_codegen::ir;
-use vyre_lower::{ItemId, ValueId};
+use crate::shape::Level;
+use cranelift_codegen::ir::condcodes::IntCC;
+use cranelift_codegen::ir::types::I64;
+use cranelift_codegen::ir::{self, InstBuilder};
+use vyre_foundation::{BinOp, Element, Literal, Type, UnOp};
+use vyre_lower::{Id, Item, ItemId, RegionId, Value, ValueId};
 
 /// An access to memory: an item, or a row that loads.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub(super) enum Access {
+    /// A store, load or atomic.
     Item(ItemId),
+    /// A load of memory that is never written.
     Row(ValueId),
 }
 
+/// A value that no lane exceeds.
+#[derive(Clone, Copy)]
+enum Largest {
+    Known(u64),
+    Computed(ir::Value),
+}
+
+/// What holds where an access stands: one row is smaller than another, or at most as large.
+#[derive(Clone, Copy)]
+struct Fact {
+    row: ValueId,
+    bound: ValueId,
+    strict: bool,
+}
+
+/// The search for accesses in a run.
+#[derive(Default)]
+struct Search {
+    facts: Vec<Fact>,
+    /// Loops whose parameters are being bounded.
+    open: Vec<ItemId>,
+    proven: Vec<Access>,
+    guarded: Vec<Access>,
+    holds: Option<ir::Value>,
+    /// How many rows and items the run has.
+    size: usize,
+}
+
+/// How deep a bound is followed through operators.
+const DEPTH: u32 = 8;
+
+/// The most accesses that are guarded.
+const MOST: usize = 64;
+
+/// The largest run that gets a second version, in rows and items.
+const LARGE: usize = 1500;
+
+/// Below this many lanes computing the guard costs more than the checks.
+const FEW: u32 = 8;
+
 impl Emitter<'_, '_> {
-    /// The accesses of a run that need no check where a condition holds, or always.
-    pub(super) fn guard(&mut self, _span: Span) -> Option<(Vec<Access>, Option<ir::Value>)> {
-        None
+    /// The accesses of a run that need no check where a condition holds; without a condition, always.
+    pub(super) fn guard(&mut self, span: Span) -> Option<(Vec<Access>, Option<ir::Value>)> {
+        let mut search = Search::default();
+        self.search(span, &mut search);
+        let mut accesses = search.proven;
+        let worthwhile = search.size <= LARGE && self.shape.lanes >= FEW;
+        let holds = search.holds.filter(|_| worthwhile);
+        if holds.is_some() {
+            accesses.extend(search.guarded);
+        }
+        (!accesses.is_empty()).then_some((accesses, holds))
+    }
+
+    fn search(&mut self, span: Span, search: &mut Search) {
+        let shape = self.shape;
+        for position in span.positions() {
+            for (_, row) in shape.rows_at(span.region, position) {
+                search.size += 1;
+                if let (Value::Load { buffer, index, .. }, Level::Lane) =
+                    (shape.kernel.value(*row), shape.defined[row.index()])
+                {
+                    self.consider(Access::Row(*row), buffer, index, search);
+                }
+            }
+            if position == span.end {
+                break;
+            }
+            search.size += 1;
+            let id = shape.kernel.item_at(span.region, position);
+            match shape.kernel.item(id) {
+                Item::Store { buffer, index, .. }
+                | Item::Load { buffer, index, .. }
+                | Item::Atomic { buffer, index, .. } => {
+                    self.consider(Access::Item(id), buffer, index, search)
+                }
+                Item::If { cond, then, otherwise, .. } => {
+                    for (region, holds) in [(then, true), (otherwise, false)] {
+                        let known = search.facts.len();
+                        self.facts(cond, holds, &mut search.facts);
+                        self.search_region(region, search);
+                        search.facts.truncate(known);
+                    }
+                }
+                Item::Loop { guard, first, body, next, again } => {
+                    let known = search.facts.len();
+                    self.loop_facts(id, guard, &first, &next, again, &mut search.facts);
+                    self.search_region(body, search);
+                    search.facts.truncate(known);
+                }
+                _ => {}
+            }
+        }
+    }
+
+    fn search_region(&mut self, region: RegionId, search: &mut Search) {
+        let end = self.shape.kernel.item_count(region);
+        stacker::maybe_grow(64 << 10, 1 << 20, || self.search(Span { region, start: 0, end }, search));
+    }
+
+    /// Decides about one access.
+    fn consider(&mut self, access: Access, buffer: u32, index: ValueId, search: &mut Search) {
+        if search.guarded.len() >= MOST || self.proven.contains(&access) {
+            return;
+        }
+        let Some(largest) = self.largest(index, DEPTH, search) else { return };
+        let count = self.shape.kernel.buffers[buffer as usize].count();
+        if let (Largest::Known(largest), Some(count)) = (largest, count) {
+            if largest < u64::from(count) {
+                search.proven.push(access);
+            }
+            return;
+        }
+        let largest = self.materialise(largest);
+        let count = self.count(buffer);
+        let inside = self.icmp(IntCC::UnsignedLessThan, largest, count);
+        search.holds = Some(match search.holds {
+            Some(others) => self.b.ins().band(others, inside),
+            None => inside,
+        });
+        search.guarded.push(access);
+    }
+
+    /// What a condition says about `u32` rows where it holds, or does not.
+    fn facts(&self, cond: ValueId, holds: bool, facts: &mut Vec<Fact>) {
+        match self.shape.kernel.value(cond) {
+            Value::Unary { op: UnOp::Not, a, .. } => self.facts(a, !holds, facts),
+            Value::Binary { op: BinOp::And | BinOp::BitAnd, ty: Type::Bool, a, b } if holds => {
+                [a, b].into_iter().for_each(|term| self.facts(term, true, facts));
+            }
+            Value::Binary { op: BinOp::Or | BinOp::BitOr, ty: Type::Bool, a, b } if !holds => {
+                [a, b].into_iter().for_each(|term| self.facts(term, false, facts));
+            }
+            Value::Binary { op, ty: Type::U32, a, b } => {
+                let Some(op) = comparison(op, holds) else { return };
+                for (row, bound, op) in [(a, b, op), (b, a, swapped(op))] {
+                    match op {
+                        BinOp::Lt => facts.push(Fact { row, bound, strict: true }),
+                        BinOp::Le | BinOp::Eq => facts.push(Fact { row, bound, strict: false }),
+                        _ => {}
+                    }
+                }
+            }
+            _ => {}
+        }
+    }
+
+    /// What holds of the parameters of a loop in its body: a bound that the first value meets, and that every next one
+    /// meets or the loop ends.
+    fn loop_facts(
+        &self,
+        id: ItemId,
+        guard: ValueId,
+        first: &[ValueId],
+        next: &[ValueId],
+        again: ValueId,
+        facts: &mut Vec<Fact>,
+    ) {
+        let (mut before, mut after) = (Vec::new(), Vec::new());
+        self.facts(guard, true, &mut before);
+        self.facts(again, true, &mut after);
+        for fact in after {
+            for k in (0..next.len()).filter(|k| next[*k] == fact.row) {
+                let Some(row) = self.shape.param(id, k) else { continue };
+                // What stays the same around the loop is not a parameter or made of one: it stands outside.
+                let outside = self.shape.is_outside(fact.bound, id);
+                let met = before.iter().any(|other| {
+                    other.row == first[k] && other.bound == fact.bound && (other.strict || !fact.strict)
+                });
+                if outside && (met || self.is_less(first[k], fact.bound, fact.strict)) {
+                    facts.push(Fact { row, ..fact });
+                }
+            }
+        }
+    }
+
+    /// Whether one constant is smaller than another, or at most as large.
+    fn is_less(&self, a: ValueId, b: ValueId, strict: bool) -> bool {
+        match (self.number(a), self.number(b)) {
+            (Some(a), Some(b)) => a < b || !strict && a == b,
+            _ => false,
+        }
+    }
+
+    fn number(&self, row: ValueId) -> Option<u64> {
+        match self.shape.kernel.value(row) {
+            Value::Const(literal @ Literal::U32(_)) => Some(literal.bits()),
+            _ => None,
+        }
+    }
+
+    /// The largest value of a `u32` row in this workgroup, if something can be said about it.
+    fn largest(&mut self, row: ValueId, depth: u32, search: &mut Search) -> Option<Largest> {
+        if let Some(number) = self.number(row) {
+            return Some(Largest::Known(number));
+        }
+        let value = self.shape.kernel.value(row);
+        if value.ty() != Type::U32 || depth == 0 {
+            return None;
+        }
+        if self.shape.defined[row.index()] < Level::Lane {
+            let shared = self.get(row);
+            return Some(Largest::Computed(self.b.ins().uextend(I64, shared)));
+        }
+        let mut found = self.largest_of(row, value, depth - 1, search);
+        let facts: Vec<Fact> = search.facts.iter().filter(|fact| fact.row == row).copied().collect();
+        for fact in facts {
+            let Some(bound) = self.largest(fact.bound, depth - 1, search) else { continue };
+            let bound = if fact.strict { self.one_less(bound) } else { bound };
+            found = Some(match found {
+                Some(other) => self.smaller(other, bound),
+                None => bound,
+            });
+        }
+        found
+    }
+
+    /// The largest value by what the row is.
+    fn largest_of(&mut self, row: ValueId, value: Value, depth: u32, search: &mut Search) -> Option<Largest> {
+        let size = self.shape.kernel.workgroup_size.size();
+        match value {
+            Value::Id(Id::Local, axis) => Some(Largest::Known(u64::from(size[axis as usize]) - 1)),
+            Value::Id(Id::Invocation, axis) => {
+                let base = self.workgroup?.base[axis as usize];
+                let last = self.b.ins().iadd_imm_s(base, i64::from(size[axis as usize]) - 1);
+                Some(Largest::Computed(last))
+            }
+            Value::SubgroupLane => Some(Largest::Known(u64::from(self.shape.kernel.subgroup_size) - 1)),
+            Value::Load { buffer, .. } => self.largest_element(buffer),
+            Value::Binary { op, a, b, .. } => self.largest_binary(op, a, b, depth, search),
+            Value::Unary { op: UnOp::Popcount | UnOp::Clz | UnOp::Ctz, .. } => Some(Largest::Known(64)),
+            Value::Select { a, b, .. } => {
+                let (a, b) = (self.largest(a, depth, search)?, self.largest(b, depth, search)?);
+                Some(self.larger(a, b))
+            }
+            Value::Cast { from: Type::Bool, .. } => Some(Largest::Known(1)),
+            Value::Param { item, index, .. } | Value::Out { item, index, .. } => {
+                self.largest_result(row, item, index as usize, depth, search)
+            }
+            _ => None,
+        }
+    }
+
+    /// The largest value of a result or parameter: the larger one of what it can be.
+    fn largest_result(
+        &mut self,
+        row: ValueId,
+        item: ItemId,
+        index: usize,
+        depth: u32,
+        search: &mut Search,
+    ) -> Option<Largest> {
+        let (a, b) = match self.shape.kernel.item(item) {
+            Item::Load { buffer, .. } => return self.largest_element(buffer),
+            Item::If { yields, .. } => yields[index],
+            Item::Loop { first, next, .. } => (first[index], next[index]),
+            _ => return None,
+        };
+        if search.open.contains(&item) || b == row {
+            return None;
+        }
+        // What is known here of this iteration need not have been so in the one before, nor in the other arm.
+        let facts = std::mem::take(&mut search.facts);
+        search.open.push(item);
+        let both = self.largest(a, depth, search).zip(self.largest(b, depth, search));
+        search.open.pop();
+        search.facts = facts;
+        both.map(|(a, b)| self.larger(a, b))
+    }
+
+    fn largest_element(&self, buffer: u32) -> Option<Largest> {
+        match self.shape.kernel.buffers[buffer as usize].element() {
+            Element::U8 => Some(Largest::Known(u64::from(u8::MAX))),
+            Element::U16 => Some(Largest::Known(u64::from(u16::MAX))),
+            _ => None,
+        }
+    }
+
+    fn largest_binary(
+        &mut self,
+        op: BinOp,
+        a: ValueId,
+        b: ValueId,
+        depth: u32,
+        search: &mut Search,
+    ) -> Option<Largest> {
+        let constant = self.number(b);
+        match op {
+            // Bits that are set in one of two numbers are not more than their sum.
+            BinOp::Add | BinOp::BitOr | BinOp::BitXor => {
+                let (a, b) = (self.largest(a, depth, search)?, self.largest(b, depth, search)?);
+                Some(self.combine_largest(a, b, u64::saturating_add, |e, a, b| e.b.ins().iadd(a, b)))
+            }
+            BinOp::Mul => {
+                let (a, b) = (self.largest(a, depth, search)?, self.largest(b, depth, search)?);
+                Some(self.combine_largest(a, b, u64::saturating_mul, |e, a, b| e.b.ins().imul(a, b)))
+            }
+            BinOp::Shl => {
+                let (a, by) = (self.largest(a, depth, search)?, Largest::Known(1 << (constant? & 31)));
+                Some(self.combine_largest(a, by, u64::saturating_mul, |e, a, b| e.b.ins().imul(a, b)))
+            }
+            BinOp::Shr => match (self.largest(a, depth, search)?, constant) {
+                (Largest::Known(a), Some(by)) => Some(Largest::Known(a >> (by & 31))),
+                (Largest::Computed(a), Some(by)) => {
+                    Some(Largest::Computed(self.b.ins().ushr_imm_u(a, (by & 31) as i64)))
+                }
+                (a, None) => Some(a),
+            },
+            BinOp::Min | BinOp::BitAnd => {
+                match (self.largest(a, depth, search), self.largest(b, depth, search)) {
+                    (Some(a), Some(b)) => Some(self.smaller(a, b)),
+                    (a, b) => a.or(b),
+                }
+            }
+            BinOp::Max | BinOp::AbsDiff => {
+                let (a, b) = (self.largest(a, depth, search)?, self.largest(b, depth, search)?);
+                Some(self.larger(a, b))
+            }
+            // A divisor of 0 gives the dividend, and 0 as the rest.
+            BinOp::Div | BinOp::SatSub => self.largest(a, depth, search),
+            BinOp::Rem => {
+                let rest = self.largest(b, depth, search).map(|divisor| self.one_less(divisor));
+                match (self.largest(a, depth, search), rest) {
+                    (Some(a), Some(rest)) => Some(self.smaller(a, rest)),
+                    (a, rest) => a.or(rest),
+                }
+            }
+            _ => None,
+        }
+    }
+
+    /// A bound from two bounds, no larger than a `u32`. Two of these do not overflow 64 bits.
+    fn combine_largest(
+        &mut self,
+        a: Largest,
+        b: Largest,
+        known: impl Fn(u64, u64) -> u64,
+        computed: impl Fn(&mut Self, ir::Value, ir::Value) -> ir::Value,
+    ) -> Largest {
+        if let (Largest::Known(a), Largest::Known(b)) = (a, b) {
+            return Largest::Known(known(a, b).min(u64::from(u32::MAX)));
+        }
+        let (a, b) = (self.materialise(a), self.materialise(b));
+        let result = computed(self, a, b);
+        let most = self.b.ins().iconst(I64, i64::from(u32::MAX));
+        Largest::Computed(self.b.ins().umin(result, most))
+    }
+
+    fn smaller(&mut self, a: Largest, b: Largest) -> Largest {
+        if let (Largest::Known(a), Largest::Known(b)) = (a, b) {
+            return Largest::Known(a.min(b));
+        }
+        let (a, b) = (self.materialise(a), self.materialise(b));
+        Largest::Computed(self.b.ins().umin(a, b))
+    }
+
+    fn larger(&mut self, a: Largest, b: Largest) -> Largest {
+        if let (Largest::Known(a), Largest::Known(b)) = (a, b) {
+            return Largest::Known(a.max(b));
+        }
+        let (a, b) = (self.materialise(a), self.materialise(b));
+        Largest::Computed(self.b.ins().umax(a, b))
+    }
+
+    /// The largest value below a bound. Below 0 there is none, and nothing that would have it is reached.
+    fn one_less(&mut self, bound: Largest) -> Largest {
+        match bound {
+            Largest::Known(bound) => Largest::Known(bound.saturating_sub(1)),
+            Largest::Computed(bound) => {
+                let one = self.b.ins().iconst(I64, 1);
+                let bound = self.b.ins().umax(bound, one);
+                Largest::Computed(self.b.ins().iadd_imm_s(bound, -1))
+            }
+        }
+    }
+
+    fn materialise(&mut self, largest: Largest) -> ir::Value {
+        match largest {
+            Largest::Known(number) => self.b.ins().iconst(I64, number as i64),
+            Largest::Computed(value) => value,
+        }
     }
 }

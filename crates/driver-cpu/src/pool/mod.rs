@@ -192,8 +192,9 @@ impl Shared {
     fn post(self: &Arc<Self>, run: &Arc<Run>) {
         let mut state = lock(&self.state);
         state.runs.push_back(Arc::clone(run));
-        self.posted.fetch_add(1, Ordering::Relaxed);
         self.call_helpers(state);
+        // With the lock free again, or those that spin would run into it.
+        self.posted.fetch_add(1, Ordering::Relaxed);
     }
 
     /// Wakes or starts helpers if the open runs want more than are searching already.
