@@ -1,6 +1,7 @@
 //! The compiler: from a kernel to machine code.
 
 use crate::emit::{self, Emitted, Target};
+use crate::shape::is_large;
 use cranelift_codegen::isa::{self, OwnedTargetIsa, TargetIsa};
 use cranelift_codegen::settings::{self, Configurable, Flags};
 use cranelift_codegen::{CodegenError, Context};
@@ -28,6 +29,8 @@ pub(crate) struct Compiled {
     pub(crate) kept_bytes: u64,
     /// Whether there are grid barriers.
     pub(crate) segmented: bool,
+    /// How much stack the code needs.
+    pub(crate) stack_bytes: u64,
 }
 
 /// Text for people: what [`Compiler::listing`] shows.
@@ -39,12 +42,8 @@ pub enum Listing {
     Asm,
 }
 
-/// Above this many rows and items code is made fast rather than fast to run: the time that a good compilation takes
-/// grows faster than the kernel.
-const LARGE: usize = 20_000;
-
-/// The most stack that code may use. Workers have two megabytes.
-const MAX_STACK: u32 = 512 << 10;
+/// The most stack that code may use.
+const MAX_STACK: u64 = 1 << 30;
 
 /// Compiles kernels for this machine.
 pub(crate) struct Compiler {
@@ -86,8 +85,7 @@ impl Compiler {
     }
 
     fn isa(&self, kernel: &Kernel) -> &dyn TargetIsa {
-        let large = kernel.values.len() + kernel.items.len() > LARGE;
-        if large { &*self.quick } else { &*self.best }
+        if is_large(kernel) { &*self.quick } else { &*self.best }
     }
 
     fn emit(&self, kernel: &Kernel) -> Result<Emitted> {
@@ -107,10 +105,11 @@ impl Compiler {
         if !made.buffer.relocs().is_empty() {
             return Err(Error::Internal("generated code has relocations".to_owned()));
         }
-        if made.buffer.frame_layout().is_some_and(|frame| frame.frame_to_fp_offset > MAX_STACK) {
+        let stack_bytes = made.buffer.frame_layout().map_or(0, |frame| u64::from(frame.frame_to_fp_offset));
+        if stack_bytes > MAX_STACK {
             return Err(too_large("it needs too much stack"));
         }
-        Ok(Compiled { code: made.code_buffer().to_vec(), frame_bytes, kept_bytes, segmented })
+        Ok(Compiled { code: made.code_buffer().to_vec(), frame_bytes, kept_bytes, segmented, stack_bytes })
     }
 
     /// The code of a kernel as text.

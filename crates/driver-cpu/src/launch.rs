@@ -33,6 +33,12 @@ const ALONE: u64 = 1 << 15;
 /// Into how many parts the work of each thread is cut, so that a thread that is late leaves its parts to others.
 const PARTS: u64 = 16;
 
+/// The stack that every thread has left for sure.
+const SMALL_STACK: usize = 64 << 10;
+
+/// The stack for what code calls.
+const CALLS: usize = 64 << 10;
+
 /// What runs launches.
 pub(crate) struct Launcher<'a> {
     pub(crate) pool: &'a Pool,
@@ -92,13 +98,16 @@ impl Launcher<'_> {
             trap: Mutex::new(None),
         };
         let entry = pipeline.code.entry();
+        let stack = pipeline.stack_bytes as usize;
         self.pool.run(members, &|team: &Team, member: usize| {
             let frame = frames.get(member).map_or(std::ptr::null_mut(), Memory::start);
             let context: *const Launch<'_> = &launch;
             let team: *const Team = team;
             // SAFETY: the code was made for this context: it stays inside the buffers, the frame and what is kept,
             // which all live until the run ends, and calls only what the context names.
-            unsafe { entry(context.cast(), frame, team.cast()) };
+            let work = || unsafe { entry(context.cast(), frame, team.cast()) };
+            // Code of huge programs keeps more values than the stack of a thread takes.
+            if stack > SMALL_STACK { stacker::maybe_grow(stack + CALLS, stack + 2 * CALLS, work) } else { work() }
         });
         if let Some((invocation, tag, value)) = *launch.trap.lock().unwrap_or_else(PoisonError::into_inner) {
             let tag = pipeline.tags.get(tag as usize).cloned();

@@ -20,6 +20,7 @@ pub(crate) struct CpuPipeline {
     pub(crate) frame_bytes: u64,
     pub(crate) kept_bytes: u64,
     pub(crate) segmented: bool,
+    pub(crate) stack_bytes: u64,
     /// About how many operations an invocation does at least.
     pub(crate) weight: u32,
     /// How many threads a launch may use.
@@ -61,6 +62,7 @@ impl CpuPipeline {
             frame_bytes: compiled.frame_bytes,
             kept_bytes: compiled.kept_bytes,
             segmented: compiled.segmented,
+            stack_bytes: compiled.stack_bytes,
             weight,
             threads,
         })
@@ -91,10 +93,11 @@ impl CompiledPipeline for CpuPipeline {
 impl Stored {
     /// The bytes on disk: sizes, then tags, then code.
     pub(crate) fn to_bytes(&self) -> Vec<u8> {
-        let Compiled { code, frame_bytes, kept_bytes, segmented } = &self.compiled;
+        let Compiled { code, frame_bytes, kept_bytes, segmented, stack_bytes } = &self.compiled;
         let mut bytes = Vec::with_capacity(code.len() + 64);
         bytes.extend_from_slice(&frame_bytes.to_le_bytes());
         bytes.extend_from_slice(&kept_bytes.to_le_bytes());
+        bytes.extend_from_slice(&stack_bytes.to_le_bytes());
         bytes.extend_from_slice(&u32::from(*segmented).to_le_bytes());
         bytes.extend_from_slice(&self.weight.to_le_bytes());
         bytes.extend_from_slice(&(self.tags.len() as u32).to_le_bytes());
@@ -115,6 +118,7 @@ impl Stored {
         }
         let frame_bytes = u64::from_le_bytes(take(&mut bytes)?);
         let kept_bytes = u64::from_le_bytes(take(&mut bytes)?);
+        let stack_bytes = u64::from_le_bytes(take(&mut bytes)?);
         let segmented = u32::from_le_bytes(take(&mut bytes)?) != 0;
         let weight = u32::from_le_bytes(take(&mut bytes)?);
         let count = u32::from_le_bytes(take(&mut bytes)?);
@@ -125,7 +129,7 @@ impl Stored {
             tags.push(Name::from(std::str::from_utf8(tag).ok()?));
             bytes = rest;
         }
-        let compiled = Compiled { code: bytes.to_vec(), frame_bytes, kept_bytes, segmented };
+        let compiled = Compiled { code: bytes.to_vec(), frame_bytes, kept_bytes, segmented, stack_bytes };
         Some(Stored { compiled, tags, weight })
     }
 }

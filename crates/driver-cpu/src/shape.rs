@@ -39,6 +39,8 @@ pub(crate) struct Shape<'k> {
     pub(crate) defined: Vec<Level>,
     /// Whether a row costs so little that it is rather computed again than kept.
     pub(crate) cheap: Vec<bool>,
+    /// Whether time to compile matters more than time to run.
+    pub(crate) is_large: bool,
     /// Whether there is more than one segment.
     pub(crate) segmented: bool,
     /// Whether there is more than one run.
@@ -50,6 +52,15 @@ pub(crate) struct Shape<'k> {
     /// The results of each item, in order; `None` where no row names one.
     results: Vec<Vec<Option<ValueId>>>,
 }
+
+/// Whether a kernel is so large that its time to compile matters more than its time to run. A good allocation of
+/// registers takes time that grows faster than the kernel, and most of all with the number of branches.
+pub(crate) fn is_large(kernel: &Kernel) -> bool {
+    kernel.values.len() + kernel.items.len() > LARGE
+}
+
+/// How many rows and items make a kernel large.
+const LARGE: usize = 5_000;
 
 /// From how many lanes on what they share is computed once for all, needed or not.
 const SHARED: u32 = 8;
@@ -83,6 +94,7 @@ impl<'k> Shape<'k> {
             kernel,
             homes,
             lanes: kernel.workgroup_size.invocations() as u32,
+            is_large: is_large(kernel),
             segmented: splits.contains(&Level::Grid),
             has_runs: splits.iter().any(|split| *split < Level::Lane),
             splits,

@@ -2,10 +2,10 @@
 //!
 //! A load outside gives 0, a store outside is dropped, an atomic outside does nothing: each is a branch that is
 //! predicted, unless the index is known to be inside. A clamp would stand on the way from one dependent load to
-//! the next.
+//! the next. Only large kernels select another address instead: a branch costs them time to compile.
 
 use super::bounds::Access;
-use super::slots::{Slot, width};
+use super::slots::{SINK_CELL, Slot, ZERO_CELL, width};
 use super::{Emitter, clif_type};
 use crate::context::{BOUND_BYTES, Bound, Calls, Context};
 use crate::shape::Level;
@@ -122,6 +122,13 @@ impl Emitter<'_, '_> {
         let Some(inside) = inside else {
             return self.load_element(element, flags, address);
         };
+        if self.shape.is_large {
+            let zeros = self.b.ins().iadd_imm_s(self.frame, ZERO_CELL);
+            let address = self.b.ins().select(inside, address, zeros);
+            // It may stand for own memory now.
+            let flags = flags.with_alias_region(None);
+            return self.load_element(element, flags, address);
+        }
         let ty = clif_type(element.value_type());
         let [then, join] = [0; 2].map(|_| self.b.create_block());
         let zero = self.zero(ty);
@@ -137,9 +144,14 @@ impl Emitter<'_, '_> {
         let element = self.shape.kernel.buffers[buffer as usize].element();
         let flags = self.flags_of(buffer, access);
         let (address, inside) = self.address(access, buffer, index);
-        let join = self.enter(inside);
-        self.store_element(element, flags, address, value);
-        self.leave(join);
+        let (Some(inside), true) = (inside, self.shape.is_large) else {
+            let join = self.enter(inside);
+            self.store_element(element, flags, address, value);
+            return self.leave(join);
+        };
+        let sink = self.b.ins().iadd_imm_s(self.frame, SINK_CELL);
+        let address = self.b.ins().select(inside, address, sink);
+        self.store_element(element, flags.with_alias_region(None), address, value);
     }
 
     /// Goes on where a condition holds only; the block where both ways meet again.

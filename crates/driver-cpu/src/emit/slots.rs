@@ -62,6 +62,15 @@ pub(super) struct Slots {
     changed: bool,
 }
 
+/// In the frame of a large kernel: sixteen bytes that stay zero, for loads outside their buffer.
+pub(super) const ZERO_CELL: i64 = 0;
+
+/// And sixteen bytes that nobody reads, for stores outside.
+pub(super) const SINK_CELL: i64 = 16;
+
+/// The size of both.
+const CELLS: u64 = 32;
+
 /// The bytes of a value in a slot.
 pub(super) const fn width(ty: Type) -> u32 {
     if ty.bits() == 64 { 8 } else { 4 }
@@ -97,7 +106,7 @@ impl Slots {
     /// Gives everything its place. `None` where it would not fit 31-bit offsets. Says whether anything changed since.
     pub(super) fn lay_out(&mut self, shape: &Shape<'_>) -> Option<bool> {
         let changed = std::mem::take(&mut self.changed);
-        (self.frame_bytes, self.kept_bytes) = (0, 0);
+        (self.frame_bytes, self.kept_bytes) = (if shape.is_large { CELLS } else { 0 }, 0);
         let mut own = Vec::with_capacity(shape.kernel.buffers.len());
         for buffer in &shape.kernel.buffers {
             let bytes = u64::from(buffer.count().unwrap_or(0)) * buffer.element().size() as u64;
