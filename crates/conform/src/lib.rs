@@ -4,6 +4,7 @@
 //! - [`Coverage`] says what a set of programs uses of the language and what it lacks.
 //! - [`compare`] runs a case on several [`Executor`]s and gives the first [`Mismatch`].
 //! - [`reduce`] shrinks a failing case, and [`test_file`] writes it as a test.
+//! - [`Device`] is any backend as an [`Executor`], and [`suite`] checks the whole contract of a backend.
 //! - [`roundtrip`] and [`hostile`] check the text and wire forms, with programs and with arbitrary input.
 //!
 //! The binary `fuzz` puts these together for long runs.
@@ -16,17 +17,20 @@
 
 mod case;
 mod coverage;
+mod device;
 mod differential;
 mod generator;
 pub mod hostile;
 mod reduce;
 pub mod roundtrip;
 mod skew;
+pub mod suite;
 mod testfile;
 mod typing;
 
 pub use case::Case;
 pub use coverage::Coverage;
+pub use device::Device;
 pub use differential::{
     Executor, Failure, Mismatch, Observed, Reference, Skewed, ThroughText, ThroughWire, compare,
     is_deterministic, schedules,

@@ -16,6 +16,13 @@ fn main() {
         let s3 = s.elapsed();
         let p = b.compile(&u, &CompileOptions::default()).unwrap();
         let s4 = s.elapsed();
-        println!("start {:?} parse+validate {:?} lower {:?} compile {:?} code {}", s1, s2 - s1, s3 - s2, s4 - s3, p.code_bytes());
+        println!(
+            "start {:?} parse+validate {:?} lower {:?} compile {:?} code {}",
+            s1,
+            s2 - s1,
+            s3 - s2,
+            s4 - s3,
+            p.code_bytes()
+        );
     }
 }

@@ -10,7 +10,7 @@ use std::time::Instant;
 use vyre_driver::cache::{DiskCache, Key};
 use vyre_driver::{
     Batch, CompileOptions, CompiledPipeline, Deadline, DeviceProfile, Feature, Features, Generation, Health,
-    Limits, Outcome, Pending, PipelineCache, Queue, RawHandle, Residents, Result, Telemetry, Unit,
+    Limits, Outcome, Pending, Pins, PipelineCache, Queue, RawHandle, Residents, Result, Telemetry, Unit,
     VyreBackend,
 };
 
@@ -53,7 +53,7 @@ const DISK_LIMIT: u64 = 256 << 20;
 /// Runs programs on the cores of this machine.
 pub struct CpuBackend {
     core: Arc<Core>,
-    queue: Queue,
+    queue: Queue<(Batch<'static>, Pins<Memory>)>,
 }
 
 /// What launches need, shared with the threads that run submitted batches.
@@ -98,7 +98,9 @@ impl CpuBackend {
         });
         let executor = Arc::clone(&core);
         let queue =
-            Queue::new(crate::NAME, move |batch, stop, deadline| executor.execute(batch, stop, deadline));
+            Queue::new(crate::NAME, move |(batch, pins): (Batch<'static>, Pins<Memory>), stop, deadline| {
+                executor.execute(batch, &pins, stop, deadline)
+            });
         Ok(CpuBackend { core, queue })
     }
 
@@ -117,6 +119,7 @@ fn profile(options: &CpuOptions, on_disk: bool) -> DeviceProfile {
         Feature::NativeGridSync,
         Feature::Resident,
         Feature::HostGridSync,
+        Feature::HostMemory,
         Feature::Timestamps,
     ]
     .into_iter()
@@ -183,16 +186,16 @@ impl VyreBackend for CpuBackend {
     }
 
     fn compile(&self, unit: &Unit, options: &CompileOptions) -> Result<Arc<dyn CompiledPipeline>> {
+        self.queue.check_open()?;
         let core = &self.core;
         core.pipelines.get_or_compile(unit, options, &core.telemetry, || core.compile(unit, options))
     }
 
     fn allocate(&self, bytes: u64) -> Result<RawHandle> {
-        self.queue.run(Deadline::NEVER, |_| {
-            let memory = Memory::zeroed(bytes, self.core.options.placement, "a resident buffer")?;
-            self.core.telemetry.resident_allocated(bytes);
-            Ok(self.core.residents.insert(bytes, memory))
-        })
+        self.queue.check_open()?;
+        let memory = Memory::zeroed(bytes, self.core.options.placement, "a resident buffer")?;
+        self.core.telemetry.resident_allocated(bytes);
+        Ok(self.core.residents.insert(bytes, memory))
     }
 
     fn free(&self, handle: RawHandle) -> Result<()> {
@@ -202,11 +205,14 @@ impl VyreBackend for CpuBackend {
     }
 
     fn submit(&self, batch: Batch<'static>) -> Result<Box<dyn Pending>> {
-        self.queue.submit(batch)
+        let pins = self.core.residents.pin(&batch)?;
+        let deadline = batch.deadline;
+        self.queue.submit((batch, pins), deadline)
     }
 
     fn run(&self, batch: Batch<'_>, deadline: Deadline) -> Result<Outcome> {
-        self.queue.run(deadline, |stop| self.core.execute(batch, stop, deadline))
+        let pins = self.core.residents.pin(&batch)?;
+        self.queue.run(deadline, |stop| self.core.execute(batch, &pins, stop, deadline))
     }
 
     fn telemetry(&self) -> &Telemetry {
@@ -226,5 +232,14 @@ impl VyreBackend for CpuBackend {
 
     fn shutdown(&self, deadline: Deadline) -> Result<()> {
         self.queue.shutdown(deadline)
+    }
+}
+
+vyre_driver::registry::submit! {
+    vyre_driver::Registration {
+        name: crate::NAME,
+        rank: 10,
+        summary: "all cores of this machine, with nothing installed",
+        start: || Ok(Arc::new(CpuBackend::new()?)),
     }
 }

@@ -4,14 +4,11 @@ use crate::backend::Core;
 use crate::launch::Launcher;
 use crate::memory::Memory;
 use crate::pipeline::CpuPipeline;
-use rustc_hash::FxHashMap;
 use std::any::Any;
 use std::borrow::Cow;
-use std::sync::Arc;
 use std::time::Instant;
 use vyre_driver::{
-    Action, Batch, Deadline, Error, Launch, Memory as Named, Outcome, RawHandle, Result, Span, Stop,
-    Temporary,
+    Action, Batch, Deadline, Error, Launch, Memory as Named, Outcome, Pins, Result, Span, Stop, Temporary,
 };
 
 /// A temporary while its batch runs.
@@ -25,18 +22,19 @@ enum Place<'a> {
 /// The memory of a batch in progress.
 struct Held<'a> {
     temporaries: Vec<Place<'a>>,
-    residents: FxHashMap<RawHandle, Arc<Memory>>,
+    residents: &'a Pins<Memory>,
 }
 
 impl Core {
-    /// Executes a batch.
-    pub(crate) fn execute(&self, batch: Batch<'_>, stop: &Stop, deadline: Deadline) -> Result<Outcome> {
-        batch.check()?;
+    /// Executes a batch that was checked, over the resident memory that is held for it.
+    pub(crate) fn execute(
+        &self,
+        batch: Batch<'_>,
+        residents: &Pins<Memory>,
+        stop: &Stop,
+        deadline: Deadline,
+    ) -> Result<Outcome> {
         let last: Vec<Option<usize>> = (0..batch.temporaries.len()).map(|i| batch.last_use(i)).collect();
-        let mut residents = FxHashMap::default();
-        for handle in batch.handles() {
-            residents.insert(handle, self.residents.get(handle)?);
-        }
         let temporaries = batch.temporaries.into_iter().map(|temporary| self.place(temporary));
         let mut held = Held { temporaries: temporaries.collect::<Result<_>>()?, residents };
         let _watch = self.timer.watch(deadline, stop);
@@ -94,10 +92,7 @@ impl Core {
     ) -> Result<()> {
         let any: &dyn Any = &*launch.pipeline;
         let Some(pipeline) = any.downcast_ref::<CpuPipeline>() else {
-            return Err(Error::Config {
-                what: "the pipeline was compiled by another backend".to_owned(),
-                help: "compile the program on the backend that runs it",
-            });
+            return Err(Error::foreign_pipeline(crate::NAME));
         };
         let span = tracing::debug_span!("launch", workgroups = ?launch.grid.workgroups());
         let _entered = span.enter();
@@ -151,7 +146,7 @@ impl Held<'_> {
                 Place::Borrowed(bytes) => bytes.as_ptr().cast_mut(),
                 Place::Given => std::ptr::null_mut(),
             },
-            Named::Resident(handle) => self.residents[&handle].start(),
+            Named::Resident(handle) => self.residents.get(handle).map_or(std::ptr::null_mut(), |m| m.start()),
         };
         start.wrapping_add(span.offset as usize)
     }

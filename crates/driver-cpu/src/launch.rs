@@ -107,7 +107,11 @@ impl Launcher<'_> {
             // which all live until the run ends, and calls only what the context names.
             let work = || unsafe { entry(context.cast(), frame, team.cast()) };
             // Code of huge programs keeps more values than the stack of a thread takes.
-            if stack > SMALL_STACK { stacker::maybe_grow(stack + CALLS, stack + 2 * CALLS, work) } else { work() }
+            if stack > SMALL_STACK {
+                stacker::maybe_grow(stack + CALLS, stack + 2 * CALLS, work)
+            } else {
+                work()
+            }
         });
         if let Some((invocation, tag, value)) = *launch.trap.lock().unwrap_or_else(PoisonError::into_inner) {
             let tag = pipeline.tags.get(tag as usize).cloned();

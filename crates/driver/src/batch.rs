@@ -215,20 +215,24 @@ impl<'a> Batch<'a> {
     }
 
     /// Every range that a step names, with whether the step writes it.
-    fn spans(step: &Step<'_>) -> Vec<(Span, bool)> {
-        let mut spans = match &step.action {
-            Action::Fill { target, .. } | Action::Write { target, .. } => vec![(*target, true)],
-            Action::Copy { from, to } => vec![(*from, false), (*to, true)],
-            Action::Compare { a, b, differs } => vec![(*a, false), (*b, false), (*differs, true)],
-            Action::Read { from } => vec![(*from, false)],
-            Action::Launch(launch) => {
-                let slots = launch.pipeline.plan().slots();
-                let written = slots.iter().map(|slot| slot.access().allows_store());
-                launch.bindings.iter().copied().zip(written).collect()
+    fn spans(step: &Step<'_>) -> impl Iterator<Item = (Span, bool)> {
+        let (fixed, launch) = match &step.action {
+            Action::Fill { target, .. } | Action::Write { target, .. } => {
+                ([Some((*target, true)), None, None], None)
             }
+            Action::Copy { from, to } => ([Some((*from, false)), Some((*to, true)), None], None),
+            Action::Compare { a, b, differs } => {
+                ([Some((*a, false)), Some((*b, false)), Some((*differs, true))], None)
+            }
+            Action::Read { from } => ([Some((*from, false)), None, None], None),
+            Action::Launch(launch) => ([None; 3], Some(launch)),
         };
-        spans.extend(step.when.map(|when| (when.word, false)));
-        spans
+        let bound = launch.into_iter().flat_map(|launch| {
+            let written = launch.pipeline.plan().slots().iter().map(|slot| slot.access().allows_store());
+            launch.bindings.iter().copied().zip(written)
+        });
+        let predicate = step.when.map(|when| (when.word, false));
+        fixed.into_iter().flatten().chain(bound).chain(predicate)
     }
 
     /// Proves that the batch can be executed without touching a byte that it does not name. Whether the handles
@@ -289,8 +293,8 @@ impl<'a> Batch<'a> {
 
     /// The last step that names a temporary.
     pub fn last_use(&self, temporary: usize) -> Option<usize> {
-        let named = |(span, _): &(Span, bool)| span.memory == Memory::Temporary(temporary);
-        self.steps.iter().rposition(|step| Batch::spans(step).iter().any(named))
+        let named = |(span, _): (Span, bool)| span.memory == Memory::Temporary(temporary);
+        self.steps.iter().rposition(|step| Batch::spans(step).any(named))
     }
 
     /// The resident buffers that the steps name.

@@ -151,6 +151,12 @@ pub enum Error {
 }
 
 impl Error {
+    /// What a backend returns for a pipeline that another one compiled.
+    pub fn foreign_pipeline(backend: &str) -> Error {
+        let what = format!("the pipeline was not compiled by `{backend}`");
+        Error::Config { what, help: "compile the program on the backend that runs it" }
+    }
+
     /// The stable code.
     pub fn code(&self) -> &'static str {
         match self {

@@ -4,7 +4,8 @@
 //! twice, so a handle that was freed, or whose device was recovered, names nothing. The table is shared by all
 //! backends: whoever keeps memory in a [`Residents`] has all these checks.
 
-use crate::error::Error;
+use crate::batch::Batch;
+use crate::error::{Error, Result};
 use std::fmt;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, RwLock};
@@ -157,6 +158,19 @@ impl<M> Residents<M> {
         Ok(Arc::clone(memory))
     }
 
+    /// Proves that a batch can be executed and takes hold of the memory that it names, so that freeing it has to
+    /// wait for the batch. Every backend does this first, when a batch is submitted or run.
+    pub fn pin(&self, batch: &Batch<'_>) -> Result<Pins<M>, Error> {
+        batch.check()?;
+        let mut pins = Vec::new();
+        for handle in batch.handles() {
+            if !pins.iter().any(|(known, _)| *known == handle) {
+                pins.push((handle, self.get(handle)?));
+            }
+        }
+        Ok(Pins(pins))
+    }
+
     /// Ends a handle. The memory goes with its last use.
     pub fn remove(&self, handle: RawHandle) -> Result<Arc<M>, HandleError> {
         let mut state = self.write();
@@ -193,6 +207,17 @@ impl<M> Residents<M> {
     /// How many bytes are resident.
     pub fn bytes(&self) -> u64 {
         self.bytes.load(Relaxed)
+    }
+}
+
+/// The resident memory that a batch names, held until the batch is done.
+pub struct Pins<M>(Vec<(RawHandle, Arc<M>)>);
+
+impl<M> Pins<M> {
+    /// The memory of a handle that the batch names.
+    pub fn get(&self, handle: RawHandle) -> Result<&Arc<M>> {
+        let found = self.0.iter().find(|(known, _)| *known == handle);
+        found.map(|(_, memory)| memory).ok_or(Error::Handle(HandleError::Freed(handle)))
     }
 }
 

@@ -1,7 +1,21 @@
 //! The contract between vyre programs and every device.
 //!
 //! [`VyreBackend`] is what a backend must do: ten methods over a few plain types. A [`Unit`] is a valid program, a
-//! [`Batch`] a list of steps over memory, a [`CompiledPipeline`] what a launch runs.
+//! [`Batch`] a list of steps over memory, a [`CompiledPipeline`] what a launch runs. [`Residents`], [`Queue`] and
+//! [`PipelineCache`] do for every backend what is the same on all of them.
+//!
+//! [`BackendExt`] is what every user gets. Nobody implements it.
+//!
+//! ```
+//! use vyre_driver::{BackendExt, DispatchConfig, acquire};
+//! use vyre_foundation::Program;
+//!
+//! let program = Program::parse("program p { buffer o: output u32[4]; o[global_id.x] = global_id.x; }").unwrap();
+//! let backend = acquire("reference")?;
+//! let output = backend.dispatch(&program, vec![], &DispatchConfig::new())?;
+//! assert_eq!(output.outputs[0][12..], [3, 0, 0, 0]);
+//! # Ok::<(), vyre_driver::Error>(())
+//! ```
 
 mod backend;
 mod batch;
@@ -9,11 +23,21 @@ mod binding;
 pub mod cache;
 mod config;
 mod deadline;
+mod device_buffer;
+mod engine;
 mod error;
+mod ext;
 mod handle;
+mod output;
+mod pending;
+mod pipeline;
 mod pipelines;
+mod plan;
 mod profile;
 mod queue;
+mod reference;
+pub mod registry;
+mod resident;
 mod stop;
 mod telemetry;
 mod unit;
@@ -23,11 +47,19 @@ pub use batch::{Action, Batch, Launch, Memory, Outcome, Predicate, Span, Step, T
 pub use binding::BindingPlan;
 pub use config::{CompileOptions, DispatchConfig, FloatMode, Route};
 pub use deadline::Deadline;
+pub use device_buffer::{DeviceBuffer, DeviceElement, DeviceMemory};
 pub use error::{Error, Result, Trap};
-pub use handle::{Generation, HandleError, RawHandle, Residents};
+pub use ext::BackendExt;
+pub use handle::{Generation, HandleError, Pins, RawHandle, Residents};
+pub use output::{DispatchOutput, DispatchReport, PipelineCacheSnapshot, Timing};
+pub use pending::PendingDispatch;
+pub use pipeline::{Pipeline, Work};
 pub use pipelines::{CacheUse, PipelineCache};
 pub use profile::{DeviceProfile, Feature, Features, Limits};
 pub use queue::Queue;
+pub use reference::ReferenceBackend;
+pub use registry::{Acquired, Registration, Requirements, acquire, acquire_preferred};
+pub use resident::{ResidentRange, ResidentStep};
 pub use stop::Stop;
 pub use telemetry::{Counters, Telemetry, process_telemetry};
-pub use unit::Unit;
+pub use unit::{Needs, Unit};

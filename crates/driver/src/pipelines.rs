@@ -62,10 +62,14 @@ impl PipelineCache {
             return Ok(Arc::clone(first));
         }
         held.bytes += made.code_bytes();
+        telemetry.pipelines_kept(1);
+        telemetry.code_kept(made.code_bytes());
         held.entries.insert(key, Arc::clone(&made));
         while held.bytes > self.limit && held.entries.len() > 1 {
             let Some((_, oldest)) = held.entries.shift_remove_index(0) else { break };
             held.bytes -= oldest.code_bytes();
+            telemetry.pipelines_dropped(1);
+            telemetry.code_dropped(oldest.code_bytes());
         }
         Ok(made)
     }
@@ -90,8 +94,10 @@ impl PipelineCache {
     }
 
     /// Forgets everything. Pipelines that are still in use stay until then.
-    pub fn clear(&self) {
+    pub fn clear(&self, telemetry: &Telemetry) {
         let mut held = self.lock();
+        telemetry.pipelines_dropped(held.entries.len() as u64);
+        telemetry.code_dropped(held.bytes);
         held.entries.clear();
         held.bytes = 0;
     }

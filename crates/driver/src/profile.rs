@@ -1,5 +1,6 @@
 //! What a device is and can do. Every question about a backend is answered from here.
 
+use crate::error::Error;
 use std::fmt;
 
 /// Something that not every device can do.
@@ -24,11 +25,13 @@ pub enum Feature {
     DiskCache,
     /// The device tells how long a launch took.
     Timestamps,
+    /// The device works in the memory of the host: borrowed inputs cost nothing.
+    HostMemory,
 }
 
 impl Feature {
     /// Every feature.
-    pub const ALL: [Feature; 9] = [
+    pub const ALL: [Feature; 10] = [
         Feature::ExactFloats,
         Feature::NativeFloats,
         Feature::Atomics64,
@@ -38,6 +41,7 @@ impl Feature {
         Feature::HostGridSync,
         Feature::DiskCache,
         Feature::Timestamps,
+        Feature::HostMemory,
     ];
 
     /// The stable name, for people and scripts.
@@ -52,6 +56,7 @@ impl Feature {
             Feature::HostGridSync => "host_grid_sync",
             Feature::DiskCache => "disk_cache",
             Feature::Timestamps => "timestamps",
+            Feature::HostMemory => "host_memory",
         }
     }
 }
@@ -129,4 +134,13 @@ pub struct DeviceProfile {
     pub features: Features,
     /// How much it takes.
     pub limits: Limits,
+}
+
+impl DeviceProfile {
+    /// The error for something that needs a feature which this device does not have.
+    pub fn unsupported(&self, what: impl Into<String>, feature: Feature) -> Error {
+        let help =
+            format!("it needs the feature `{feature}`; ask `acquire_preferred` for a backend that has it");
+        Error::Unsupported { feature: what.into(), backend: self.backend, help }
+    }
 }

@@ -32,45 +32,45 @@ const IDLE: Duration = Duration::from_millis(200);
 /// The most workers. More lanes than this take turns.
 const MOST_WORKERS: usize = 64;
 
-/// Executes a submitted batch until it is done, the flag is set or the deadline has passed.
-type Execute = dyn Fn(Batch<'static>, &Stop, Deadline) -> Result<Outcome> + Send + Sync;
+/// Executes what was submitted until it is done, the flag is set or the deadline has passed.
+type Execute<J> = dyn Fn(J, &Stop, Deadline) -> Result<Outcome> + Send + Sync;
 
-/// Submissions and blocking runs of one backend instance.
+/// Submissions and blocking runs of one backend instance. `J` is what the backend makes of a submitted batch: it
+/// looks up handles, so that freeing them later does not matter, and whatever else is to be decided at once.
 ///
 /// ```
 /// use vyre_driver::{Batch, Deadline, Outcome, Queue};
-/// let queue = Queue::new("toy", |_batch, stop, deadline| {
+/// let queue = Queue::new("toy", |_batch: Batch<'static>, stop, deadline| {
 ///     stop.check(deadline)?;
 ///     Ok(Outcome::default())
 /// });
-/// let pending = queue.submit(Batch::default())?;
+/// let pending = queue.submit(Batch::default(), Deadline::NEVER)?;
 /// let answer = queue.run(Deadline::NEVER, |_stop| Ok(42))?; // after what this thread has submitted
 /// assert!(answer == 42 && pending.is_ready());
 /// queue.shutdown(Deadline::NEVER)?;
 /// assert!(queue.run(Deadline::NEVER, |_stop| Ok(())).is_err());
 /// # Ok::<(), vyre_driver::Error>(())
 /// ```
-pub struct Queue {
-    shared: Arc<Shared>,
+pub struct Queue<J = Batch<'static>> {
+    shared: Arc<Shared<J>>,
 }
 
-struct Shared {
+struct Shared<J> {
     backend: &'static str,
-    execute: Box<Execute>,
+    execute: Box<Execute<J>>,
     /// Submitted batches that are not done.
     submitted: AtomicU64,
     running: AtomicU64,
-    lanes: Mutex<Lanes>,
+    lanes: Mutex<Lanes<J>>,
     /// Signalled when a lane has work for a worker.
     work: Condvar,
     /// Signalled when a batch is done, or a run while the queue is closed.
     done: Condvar,
 }
 
-#[derive(Default)]
-struct Lanes {
+struct Lanes<J> {
     /// What waits, by the thread that submitted it. A lane stays until its last batch is done.
-    waiting: IndexMap<ThreadId, VecDeque<Arc<Task>>>,
+    waiting: IndexMap<ThreadId, VecDeque<Arc<Task<J>>>>,
     /// The lanes whose first batch can start.
     ready: VecDeque<ThreadId>,
     workers: usize,
@@ -79,9 +79,9 @@ struct Lanes {
     dropped: bool,
 }
 
-/// A submitted batch.
-struct Task {
-    batch: Mutex<Option<Batch<'static>>>,
+/// What was submitted.
+struct Task<J> {
+    job: Mutex<Option<J>>,
     deadline: Deadline,
     stop: Stop,
     is_ready: AtomicBool,
@@ -122,30 +122,34 @@ fn message(panic: &(dyn Any + Send)) -> String {
     format!("the backend panicked: {}", text.unwrap_or("no message"))
 }
 
-impl Queue {
+impl<J: Send + 'static> Queue<J> {
     /// A queue whose submitted batches are executed like this, on threads of the queue.
     pub fn new(
         backend: &'static str,
-        execute: impl Fn(Batch<'static>, &Stop, Deadline) -> Result<Outcome> + Send + Sync + 'static,
-    ) -> Queue {
+        execute: impl Fn(J, &Stop, Deadline) -> Result<Outcome> + Send + Sync + 'static,
+    ) -> Queue<J> {
         let shared = Shared {
             backend,
             execute: Box::new(execute),
             submitted: AtomicU64::new(0),
             running: AtomicU64::new(0),
-            lanes: Mutex::default(),
+            lanes: Mutex::new(Lanes {
+                waiting: IndexMap::new(),
+                ready: VecDeque::new(),
+                workers: 0,
+                idle: 0,
+                dropped: false,
+            }),
             work: Condvar::new(),
             done: Condvar::new(),
         };
         Queue { shared: Arc::new(shared) }
     }
 
-    /// Takes a batch and returns at once. It runs after what this thread has submitted before, until its
-    /// [`Batch::deadline`].
-    pub fn submit(&self, batch: Batch<'static>) -> Result<Box<dyn Pending>> {
-        let deadline = batch.deadline;
+    /// Takes work and returns at once. It runs after what this thread has submitted before.
+    pub fn submit(&self, job: J, deadline: Deadline) -> Result<Box<dyn Pending>> {
         let task = Arc::new(Task {
-            batch: Mutex::new(Some(batch)),
+            job: Mutex::new(Some(job)),
             deadline,
             stop: Stop::new(),
             is_ready: AtomicBool::new(false),
@@ -178,6 +182,11 @@ impl Queue {
         guarded(|| work(&Stop::new()))
     }
 
+    /// An error after a shutdown.
+    pub fn check_open(&self) -> Result<()> {
+        self.shared.check_open()
+    }
+
     /// Refuses further work and waits until all that was taken is done.
     pub fn shutdown(&self, deadline: Deadline) -> Result<()> {
         let mut lanes = lock(&self.shared.lanes);
@@ -196,7 +205,7 @@ impl Queue {
     }
 }
 
-impl Drop for Queue {
+impl<J> Drop for Queue<J> {
     fn drop(&mut self) {
         lock(&self.shared.lanes).dropped = true;
         self.shared.work.notify_all();
@@ -204,10 +213,10 @@ impl Drop for Queue {
 }
 
 /// A blocking run, counted while it lasts.
-struct Counted<'a>(&'a Shared);
+struct Counted<'a, J>(&'a Shared<J>);
 
-impl<'a> Counted<'a> {
-    fn new(shared: &'a Shared) -> Result<Counted<'a>> {
+impl<'a, J> Counted<'a, J> {
+    fn new(shared: &'a Shared<J>) -> Result<Counted<'a, J>> {
         shared.running.fetch_add(1, Ordering::SeqCst);
         let counted = Counted(shared);
         shared.check_open()?;
@@ -215,7 +224,7 @@ impl<'a> Counted<'a> {
     }
 }
 
-impl Drop for Counted<'_> {
+impl<J> Drop for Counted<'_, J> {
     fn drop(&mut self) {
         if self.0.running.fetch_sub(1, Ordering::SeqCst) & CLOSED != 0 {
             // Under the lock: a shutdown has either not looked yet or waits already.
@@ -225,7 +234,7 @@ impl Drop for Counted<'_> {
     }
 }
 
-impl Shared {
+impl<J> Shared<J> {
     fn check_open(&self) -> Result<()> {
         if self.running.load(Ordering::SeqCst) & CLOSED != 0 {
             return Err(Error::ShutDown { backend: self.backend });
@@ -247,8 +256,17 @@ impl Shared {
         Ok(())
     }
 
+    fn execute(&self, task: &Task<J>) -> Result<Outcome> {
+        let job = lock(&task.job).take();
+        let job = job.ok_or_else(|| Error::Internal("a batch is executed twice".to_owned()))?;
+        task.stop.check(task.deadline)?;
+        guarded(|| (self.execute)(job, &task.stop, task.deadline))
+    }
+}
+
+impl<J: Send + 'static> Shared<J> {
     /// Starts a worker unless one is free or there are enough.
-    fn make_worker(self: &Arc<Shared>, lanes: &mut Lanes) -> Result<()> {
+    fn make_worker(self: &Arc<Shared<J>>, lanes: &mut Lanes<J>) -> Result<()> {
         if lanes.idle > lanes.ready.len() || lanes.workers >= MOST_WORKERS {
             return Ok(());
         }
@@ -304,16 +322,9 @@ impl Shared {
         }
         lanes.workers -= 1;
     }
-
-    fn execute(&self, task: &Task) -> Result<Outcome> {
-        let batch = lock(&task.batch).take();
-        let batch = batch.ok_or_else(|| Error::Internal("a batch is executed twice".to_owned()))?;
-        task.stop.check(task.deadline)?;
-        guarded(|| (self.execute)(batch, &task.stop, task.deadline))
-    }
 }
 
-impl Task {
+impl<J> Task<J> {
     fn finish(&self, result: Result<Outcome>) {
         let mut slot = lock(&self.slot);
         slot.result = Some(result);
@@ -326,9 +337,9 @@ impl Task {
 }
 
 /// What the submitter holds.
-struct Ticket(Arc<Task>);
+struct Ticket<J>(Arc<Task<J>>);
 
-impl Pending for Ticket {
+impl<J: Send> Pending for Ticket<J> {
     fn is_ready(&self) -> bool {
         self.0.is_ready.load(Ordering::Acquire)
     }
@@ -367,7 +378,7 @@ impl Pending for Ticket {
     }
 }
 
-impl Drop for Ticket {
+impl<J> Drop for Ticket<J> {
     fn drop(&mut self) {
         self.0.stop.cancel();
     }

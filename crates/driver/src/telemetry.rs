@@ -78,6 +78,14 @@ counters! {
     disk_hits,
     /// Compiled programs not found on disk.
     disk_misses,
+    /// Compiled programs put into the cache in memory.
+    pipelines_kept,
+    /// Compiled programs that have left the cache in memory.
+    pipelines_dropped,
+    /// Bytes of code put into the cache in memory.
+    code_kept,
+    /// Bytes of code that have left the cache in memory.
+    code_dropped,
     /// Bytes of compiled code made.
     code_allocated,
     /// Bytes of compiled code that were freed.

@@ -1,8 +1,9 @@
 //! A program that has passed validation, with its flat form.
 
 use crate::error::Result;
-use std::sync::{Arc, OnceLock};
-use vyre_foundation::{Program, ProgramHash};
+use indexmap::IndexMap;
+use std::sync::{Arc, LazyLock, OnceLock, PoisonError, RwLock};
+use vyre_foundation::{Event, Expr, Literal, MemoryOrdering, Program, ProgramHash, Stats, Type, Walk};
 use vyre_lower::{Kernel, lower};
 
 /// What a backend compiles: a valid program and its [`Kernel`]. Emitters read the kernel, the reference reads
@@ -14,19 +15,86 @@ pub struct Unit(Arc<Parts>);
 
 struct Parts {
     program: Program,
+    needs: Needs,
+    /// Statements and expressions.
+    size: u64,
     kernel: OnceLock<Kernel>,
+}
+
+/// What a program uses that not every device has.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Needs {
+    /// Floating-point values.
+    pub floats: bool,
+    /// Atomics on 64-bit elements.
+    pub atomics64: bool,
+    /// Atomics with other orderings than relaxed.
+    pub orderings: bool,
+    /// Grid barriers, also those of grid `uniform_load`s.
+    pub grid_sync: bool,
+}
+
+/// Units that were made lately, the oldest first.
+#[derive(Default)]
+struct Remembered {
+    units: IndexMap<ProgramHash, Unit>,
+    /// How large their programs are.
+    size: u64,
+}
+
+/// How many units are remembered.
+const MOST_UNITS: usize = 256;
+/// How many statements and expressions they may have together.
+const MOST_SIZE: u64 = 1 << 20;
+
+static REMEMBERED: LazyLock<RwLock<Remembered>> = LazyLock::new(RwLock::default);
+
+impl Remembered {
+    /// Keeps a unit, unless an equal one came first.
+    fn keep(&mut self, unit: Unit) -> Unit {
+        if let Some(first) = self.units.get(&unit.hash()) {
+            return first.clone();
+        }
+        self.size += unit.0.size;
+        self.units.insert(unit.hash(), unit.clone());
+        while self.units.len() > MOST_UNITS || self.size > MOST_SIZE {
+            let Some((_, oldest)) = self.units.shift_remove_index(0) else { break };
+            self.size -= oldest.0.size;
+        }
+        unit
+    }
 }
 
 impl Unit {
     /// Validates a program.
     pub fn new(program: Program) -> Result<Unit> {
         program.validate()?;
-        Ok(Unit(Arc::new(Parts { program, kernel: OnceLock::new() })))
+        let stats = program.stats();
+        let needs = Needs::of(&program, &stats);
+        let size = stats.statements + stats.expressions;
+        Ok(Unit(Arc::new(Parts { program, needs, size, kernel: OnceLock::new() })))
+    }
+
+    /// The unit of a program, validated now unless an equal program was validated lately.
+    pub fn of(program: &Program) -> Result<Unit> {
+        let remembered = REMEMBERED.read().unwrap_or_else(PoisonError::into_inner);
+        if let Some(known) = remembered.units.get(&program.content_hash()) {
+            return Ok(known.clone());
+        }
+        drop(remembered);
+        let _span = tracing::debug_span!("validate", program = %program.name()).entered();
+        let unit = Unit::new(program.clone())?;
+        Ok(REMEMBERED.write().unwrap_or_else(PoisonError::into_inner).keep(unit))
     }
 
     /// The program.
     pub fn program(&self) -> &Program {
         &self.0.program
+    }
+
+    /// What it uses that not every device has.
+    pub fn needs(&self) -> Needs {
+        self.0.needs
     }
 
     /// Its flat form.
@@ -40,5 +108,33 @@ impl Unit {
     /// The hash of the program.
     pub fn hash(&self) -> ProgramHash {
         self.program().content_hash()
+    }
+}
+
+impl Needs {
+    fn of(program: &Program, stats: &Stats) -> Needs {
+        let floats = program.buffers().iter().any(|buffer| buffer.element().value_type() == Type::F32);
+        let grid_sync = stats.grid_barriers > 0;
+        let mut needs = Needs { floats, grid_sync, ..Needs::default() };
+        let mut look = |expr: &Expr| match expr {
+            Expr::Atomic { buffer, ordering, .. } => {
+                let element = program.buffer(buffer).map(|buffer| buffer.element());
+                needs.atomics64 |= element.is_some_and(|element| element.size() == 8);
+                needs.orderings |= *ordering != MemoryOrdering::Relaxed;
+            }
+            Expr::Cast { to: Type::F32, .. }
+            | Expr::Bitcast { to: Type::F32, .. }
+            | Expr::Literal(Literal::F32(_)) => needs.floats = true,
+            _ => {}
+        };
+        for function in program.functions() {
+            function.exprs().for_each(|expr| expr.visit(&mut look));
+        }
+        for event in Walk::new(program.entry()) {
+            if let Event::Node(node) = event {
+                node.for_each_expr(&mut |expr| expr.visit(&mut look));
+            }
+        }
+        needs
     }
 }

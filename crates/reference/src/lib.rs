@@ -121,32 +121,23 @@ impl Error {
 /// Validates a program and runs it. Inputs are the bytes of the `read`, `uniform` and `read_write` buffers, in
 /// declaration order.
 pub fn run(program: &Program, inputs: &[&[u8]], options: &Options) -> Result<Outcome, Error> {
-    program.validate()?;
+    let prepared = Prepared::new(program)?;
     let lengths: Vec<usize> = inputs.iter().map(|bytes| bytes.len()).collect();
     let layout = Layout::new(program, &lengths, &options.lengths)?;
     let grid = grid::resolve(program, &layout, options.grid)?;
     if options.fixpoint == Some(0) {
         return Err(Error::NoPasses);
     }
-    let code = compile::compile(program);
-    let mut memory = memory::Memory::new(program, &layout, inputs)?;
+    let storage = memory::initial(program, &layout, inputs)?;
+    let mut memory = memory::Memory::new(program, storage);
+    let stop = || options.deadline.is_some_and(|deadline| Instant::now() >= deadline);
     let limit = options.fixpoint.unwrap_or(1);
     let (mut passes, mut converged) = (0, false);
     while passes < limit && !converged {
         let before: Option<Vec<Vec<u8>>> =
             options.fixpoint.map(|_| memory.carried().map(<[u8]>::to_vec).collect());
         memory.start_pass();
-        float_env::with_default(|| {
-            let subgroup_size = program.subgroup_size();
-            schedule::Dispatch::run(
-                &code,
-                grid,
-                subgroup_size,
-                &mut memory,
-                options.schedule,
-                options.deadline,
-            )
-        })?;
+        prepared.pass(&mut memory, grid, options.schedule, &stop)?;
         passes += 1;
         converged = before.is_some_and(|before| memory.carried().eq(before.iter().map(Vec::as_slice)));
     }
@@ -156,4 +147,68 @@ pub fn run(program: &Program, inputs: &[&[u8]], options: &Options) -> Result<Out
         passes,
         converged: options.fixpoint.map(|_| converged),
     })
+}
+
+/// A program made ready to be launched many times, over memory that the caller keeps.
+///
+/// ```
+/// use vyre_foundation::{Layout, Program, grid};
+/// use vyre_reference::{Prepared, Schedule};
+///
+/// let program = Program::parse("program count { buffer n: output u32[1]; n[0] = n[0] + 1; }").unwrap();
+/// let layout = Layout::new(&program, &[], &[]).unwrap();
+/// let grid = grid::resolve(&program, &layout, None).unwrap();
+/// let prepared = Prepared::new(&program).unwrap();
+/// let mut memory = vec![vec![5, 0, 0, 0]];
+/// for _ in 0..3 {
+///     prepared.launch(&mut memory, grid, Schedule::InOrder, &|| false).unwrap();
+/// }
+/// assert_eq!(memory, [[8, 0, 0, 0]]);
+/// ```
+pub struct Prepared {
+    program: Program,
+    code: code::Code,
+}
+
+impl Prepared {
+    /// Validates a program.
+    pub fn new(program: &Program) -> Result<Prepared, Error> {
+        program.validate()?;
+        Ok(Prepared { program: program.clone(), code: compile::compile(program) })
+    }
+
+    /// The program.
+    pub fn program(&self) -> &Program {
+        &self.program
+    }
+
+    /// Runs the grid once. `memory` holds the bytes of each buffer that the grid shares, in declaration order,
+    /// and nothing is zeroed first, whatever the buffer is. `stop` is asked every now and then; where it says
+    /// yes the launch ends as [`Error::Timeout`]. After an error the contents are unspecified.
+    pub fn launch(
+        &self,
+        memory: &mut Vec<Vec<u8>>,
+        grid: Grid,
+        schedule: Schedule,
+        stop: &dyn Fn() -> bool,
+    ) -> Result<(), Error> {
+        memory::check(&self.program, memory)?;
+        let mut work = memory::Memory::new(&self.program, std::mem::take(memory));
+        let result = self.pass(&mut work, grid, schedule, stop);
+        *memory = work.into_storage();
+        result
+    }
+
+    fn pass(
+        &self,
+        memory: &mut memory::Memory,
+        grid: Grid,
+        schedule: Schedule,
+        stop: &dyn Fn() -> bool,
+    ) -> Result<(), Error> {
+        let subgroup_size = self.program.subgroup_size();
+        float_env::with_default(|| {
+            schedule::Dispatch::run(&self.code, grid, subgroup_size, memory, schedule, stop)
+        })
+    }
 }

@@ -32,7 +32,7 @@ pub(crate) enum Stop {
         tag: u32,
         value: u32,
     },
-    /// The fuel of the dispatch is used up: time to look at the clock.
+    /// The fuel of the dispatch is used up: time to ask whether to stop.
     Fuel,
 }
 

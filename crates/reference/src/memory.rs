@@ -2,7 +2,7 @@
 //! invocations in flight.
 
 use crate::Error;
-use vyre_foundation::{AtomicOp, BufferAccess, Element, Layout, Name, Program, arith, element};
+use vyre_foundation::{AtomicOp, BufferAccess, Element, InputError, Layout, Name, Program, arith, element};
 
 /// Where a buffer lives.
 #[derive(Clone, Copy)]
@@ -51,47 +51,89 @@ pub(crate) fn reserve<T>(count: usize, what: &str) -> Result<(), Error> {
     Vec::<T>::new().try_reserve_exact(count).map_err(|_| Error::OutOfMemory { what: what.to_owned(), bytes })
 }
 
+/// The contents of the buffers that the grid shares, before the first pass: the inputs, and zeros.
+pub(crate) fn initial(program: &Program, layout: &Layout, inputs: &[&[u8]]) -> Result<Vec<Vec<u8>>, Error> {
+    let mut inputs = inputs.iter();
+    let shared =
+        program.buffers().iter().zip(layout.counts()).filter(|(b, _)| b.access().is_shared_by_grid());
+    shared
+        .map(|(decl, count)| {
+            let mut contents = zeros(*count as usize * decl.element().size(), decl.name())?;
+            if let Some(input) = inputs.next_if(decl.consumes_input()) {
+                contents.copy_from_slice(input);
+            }
+            Ok(contents)
+        })
+        .collect()
+}
+
+/// Checks that contents fit the buffers that the grid shares.
+pub(crate) fn check(program: &Program, storage: &[Vec<u8>]) -> Result<(), InputError> {
+    let shared: Vec<_> = program.buffers().iter().filter(|b| b.access().is_shared_by_grid()).collect();
+    if shared.len() != storage.len() {
+        return Err(InputError::InputCount { expected: shared.len(), found: storage.len() });
+    }
+    for (decl, contents) in shared.into_iter().zip(storage) {
+        let (bytes, buffer, element) = (contents.len() as u64, decl.name().clone(), decl.element());
+        let size = element.size() as u64;
+        let count = bytes / size;
+        if !bytes.is_multiple_of(size) {
+            return Err(InputError::PartialElement { buffer, element, bytes });
+        }
+        if let Some(expected) = decl.count().filter(|expected| u64::from(*expected) != count) {
+            return Err(InputError::WrongCount { buffer, expected, found: count });
+        }
+        if count > u64::from(u32::MAX) {
+            return Err(InputError::TooLong { buffer, count });
+        }
+    }
+    Ok(())
+}
+
 impl Memory {
-    /// The memory of a program with its inputs copied in.
-    pub(crate) fn new(program: &Program, layout: &Layout, inputs: &[&[u8]]) -> Result<Memory, Error> {
+    /// The memory of a program over the contents of the buffers that the grid shares.
+    pub(crate) fn new(program: &Program, storage: Vec<Vec<u8>>) -> Memory {
         let mut memory = Memory {
             buffers: Vec::new(),
-            storage: Vec::new(),
+            storage,
             workgroup: Vec::new(),
             workgroup_bytes: 0,
             local: Vec::new(),
             local_bytes: 0,
         };
-        let mut inputs = inputs.iter();
-        for (decl, count) in program.buffers().iter().zip(layout.counts()) {
-            let bytes = *count as usize * decl.element().size();
-            let space = match decl.access() {
+        let mut next = 0..;
+        for decl in program.buffers() {
+            let size = decl.element().size();
+            let count = decl.count().unwrap_or(0);
+            let bytes = count as usize * size;
+            let (count, space) = match decl.access() {
                 BufferAccess::Workgroup => {
                     memory.workgroup_bytes += bytes;
-                    Space::Workgroup(memory.workgroup_bytes - bytes)
+                    (count, Space::Workgroup(memory.workgroup_bytes - bytes))
                 }
                 BufferAccess::Local => {
                     memory.local_bytes += bytes;
-                    Space::Local(memory.local_bytes - bytes)
+                    (count, Space::Local(memory.local_bytes - bytes))
                 }
                 _ => {
-                    let mut contents = zeros(bytes, decl.name())?;
-                    if let Some(input) = inputs.next_if(decl.consumes_input()) {
-                        contents.copy_from_slice(input);
-                    }
-                    memory.storage.push(contents);
-                    Space::Storage(memory.storage.len() - 1)
+                    let place = next.next().unwrap_or(0);
+                    ((memory.storage[place].len() / size) as u32, Space::Storage(place))
                 }
             };
             memory.buffers.push(Buffer {
                 name: decl.name().clone(),
                 access: decl.access(),
                 element: decl.element(),
-                count: *count,
+                count,
                 space,
             });
         }
-        Ok(memory)
+        memory
+    }
+
+    /// The contents of the buffers that the grid shares.
+    pub(crate) fn into_storage(self) -> Vec<Vec<u8>> {
+        self.storage
     }
 
     /// How much workgroup and local memory an invocation needs in a workgroup of this size.

@@ -9,7 +9,6 @@ use crate::code::{Code, Inst};
 use crate::machine::{Calls, Ids, Step, Stop, Waits};
 use crate::memory::{Memory, Owner, reserve};
 use crate::{Error, Trap};
-use std::time::Instant;
 use vyre_foundation::arith;
 use vyre_foundation::grid::Grid;
 use vyre_foundation::rng::SplitMix64;
@@ -33,7 +32,7 @@ const WINDOW: u64 = 1024;
 /// How much memory their registers, `local` arrays and workgroup memory may take, where more than one workgroup
 /// is in flight.
 const WINDOW_BYTES: u64 = 64 << 20;
-/// How many loop iterations run between two looks at the clock.
+/// How many loop iterations run between two questions whether to stop.
 const FUEL: u32 = 1 << 14;
 
 #[derive(Clone, Copy, PartialEq)]
@@ -61,7 +60,7 @@ pub(crate) struct Dispatch<'a> {
     code: &'a Code,
     grid: Grid,
     memory: &'a mut Memory,
-    deadline: Option<Instant>,
+    stop: &'a dyn Fn() -> bool,
     schedule: Schedule,
     rng: SplitMix64,
     /// The size of a workgroup and of a subgroup.
@@ -92,7 +91,7 @@ impl<'a> Dispatch<'a> {
         subgroup_size: u32,
         memory: &'a mut Memory,
         schedule: Schedule,
-        deadline: Option<Instant>,
+        stop: &'a dyn Fn() -> bool,
     ) -> Result<(), Error> {
         let size = grid.workgroup_size().iter().map(|n| u64::from(*n)).product::<u64>();
         let total = u64::try_from(grid.workgroup_count()).unwrap_or(u64::MAX);
@@ -113,7 +112,7 @@ impl<'a> Dispatch<'a> {
             code,
             grid,
             memory,
-            deadline,
+            stop,
             schedule,
             rng: SplitMix64::new(seed),
             size: size as usize,
@@ -172,7 +171,7 @@ impl<'a> Dispatch<'a> {
     /// Advances the invocations in flight until all have ended.
     fn sweep(&mut self) -> Result<(), Error> {
         while !self.ready.is_empty() {
-            self.check_deadline()?;
+            self.check_stop()?;
             let mut current = std::mem::take(&mut self.ready);
             match self.schedule {
                 Schedule::InOrder | Schedule::RoundRobin => {}
@@ -235,12 +234,9 @@ impl<'a> Dispatch<'a> {
         }
     }
 
-    fn check_deadline(&mut self) -> Result<(), Error> {
+    fn check_stop(&mut self) -> Result<(), Error> {
         self.fuel = FUEL;
-        match self.deadline {
-            Some(deadline) if Instant::now() >= deadline => Err(Error::Timeout),
-            _ => Ok(()),
-        }
+        if (self.stop)() { Err(Error::Timeout) } else { Ok(()) }
     }
 
     fn advance(&mut self, lane: usize, turns: u32) -> Result<(), Error> {
@@ -267,7 +263,7 @@ impl<'a> Dispatch<'a> {
             .run(turns);
             match stop {
                 Stop::Fuel => {
-                    self.check_deadline()?;
+                    self.check_stop()?;
                     continue;
                 }
                 Stop::Turn => self.ready.push(lane as u32),

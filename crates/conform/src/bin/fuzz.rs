@@ -5,11 +5,13 @@
 //! fuzz schedules N    N programs under many schedules and both forms, equal bytes; coverage must be complete
 //! fuzz text N         N hostile texts: parsing and validating ends soon, without a panic
 //! fuzz bytes N        N hostile encodings: decoding and validating ends soon, without a panic
+//! fuzz backend NAME N N programs on a backend and on the reference, equal bytes
 //! fuzz show SEED      the case of a seed as a test file
 //!
 //! --seed S      the first seed (default 0); the others follow
 //! --size N      about how many statements a program has (default 40)
 //! --orders N    how many schedules (default 8)
+//! --threads A,B the thread limits under which a backend runs each program (default: its own)
 //! --out DIR     where reduced failures are written (default: they are printed)
 //! --corpus DIR  test files to mutate (default: tests/files of this repository)
 //! ```
@@ -22,13 +24,17 @@
 use std::path::{Path, PathBuf};
 use std::process::{ExitCode, exit};
 use std::str::FromStr;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 use vyre_conform::{
-    Case, Coverage, DEFAULT_SIZE, Executor, Observed, Reference, ThroughText, ThroughWire, compare, generate,
-    hostile, is_deterministic, reduce, reduce_unordered, roundtrip, schedules, test_file,
+    Case, Coverage, DEFAULT_SIZE, Device, Executor, Failure, Observed, Reference, ThroughText, ThroughWire,
+    compare, generate, hostile, is_deterministic, reduce, reduce_unordered, roundtrip, schedules, test_file,
 };
 use vyre_reference::Schedule;
+
+// A backend is known here once its crate is linked in.
+use vyre_driver_cpu as _;
 
 /// After this many failures a run ends: they are likely one bug.
 const MOST_FAILURES: u64 = 10;
@@ -43,6 +49,9 @@ struct Arguments {
     orders: usize,
     out: Option<PathBuf>,
     corpus: PathBuf,
+    /// The backend, for that command.
+    backend: String,
+    threads: Vec<usize>,
 }
 
 fn main() -> ExitCode {
@@ -50,7 +59,7 @@ fn main() -> ExitCode {
         Ok(arguments) => arguments,
         Err(problem) => {
             eprintln!(
-                "fuzz: {problem}\nhelp: fuzz roundtrip|schedules|text|bytes|show N [--seed S] [--size N] [--orders N] [--out DIR] [--corpus DIR]"
+                "fuzz: {problem}\nhelp: fuzz roundtrip|schedules|text|bytes|show N, or fuzz backend NAME N [--seed S] [--size N] [--orders N] [--threads A,B] [--out DIR] [--corpus DIR]"
             );
             return ExitCode::from(2);
         }
@@ -63,6 +72,7 @@ fn main() -> ExitCode {
         "schedules" => run.schedules(),
         "text" => run.text(),
         "bytes" => run.bytes(),
+        "backend" => run.backend(),
         _ => run.show(),
     };
     if passed { ExitCode::SUCCESS } else { ExitCode::FAILURE }
@@ -71,19 +81,37 @@ fn main() -> ExitCode {
 impl Arguments {
     fn parse(mut given: impl Iterator<Item = String>) -> Result<Arguments, String> {
         let command = given.next().ok_or("no command")?;
-        if !["roundtrip", "schedules", "text", "bytes", "show"].contains(&command.as_str()) {
+        if !["roundtrip", "schedules", "text", "bytes", "backend", "show"].contains(&command.as_str()) {
             return Err(format!("unknown command `{command}`"));
         }
+        let backend = match command.as_str() {
+            "backend" => given.next().ok_or("the name of a backend is missing")?,
+            _ => String::new(),
+        };
         let number = parsed(given.next())?;
         let corpus = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/files");
-        let mut arguments =
-            Arguments { command, number, seed: 0, size: DEFAULT_SIZE, orders: 8, out: None, corpus };
+        let mut arguments = Arguments {
+            command,
+            number,
+            seed: 0,
+            size: DEFAULT_SIZE,
+            orders: 8,
+            out: None,
+            corpus,
+            backend,
+            threads: Vec::new(),
+        };
         while let Some(option) = given.next() {
             let value = given.next();
             match option.as_str() {
                 "--seed" => arguments.seed = parsed(value)?,
                 "--size" => arguments.size = parsed(value)?,
                 "--orders" => arguments.orders = parsed(value)?,
+                "--threads" => {
+                    let limits = value.ok_or("`--threads` needs numbers")?;
+                    let limits = limits.split(',').map(|limit| parsed(Some(limit.to_owned())));
+                    arguments.threads = limits.collect::<Result<_, _>>()?;
+                }
                 "--out" => arguments.out = Some(value.ok_or("`--out` needs a directory")?.into()),
                 "--corpus" => arguments.corpus = value.ok_or("`--corpus` needs a directory")?.into(),
                 other => return Err(format!("unknown option `{other}`")),
@@ -188,6 +216,32 @@ impl Run {
             && coverage.missing().is_empty()
     }
 
+    /// The backend under each thread limit against the reference. Backends are those that are linked in.
+    fn backend(&mut self) -> bool {
+        let devices = match devices(&self.arguments.backend, &self.arguments.threads) {
+            Ok(devices) => devices,
+            Err(error) => {
+                eprintln!("{error}");
+                return false;
+            }
+        };
+        let unsupported = Arc::new(AtomicU64::new(0));
+        let mut executors: Vec<Box<dyn Executor>> = vec![Box::new(Reference::new(Schedule::InOrder))];
+        for device in devices {
+            executors.push(Box::new(Counted { device, unsupported: Arc::clone(&unsupported) }));
+        }
+        self.each(|run, seed| {
+            let case = generate(seed, run.arguments.size);
+            if let Some(mismatch) = compare(&case, &executors) {
+                let text = mismatch.to_string();
+                run.failed(seed, &case, &text, &mut |case| compare(case, &executors).is_some());
+            }
+        });
+        let unsupported = unsupported.load(Ordering::Relaxed);
+        println!("{unsupported} runs needed more than `{}` has", self.arguments.backend);
+        self.summary(&format!("programs on `{}` and on the reference", self.arguments.backend))
+    }
+
     fn text(&mut self) -> bool {
         let corpus = hostile::Corpus::read(&self.arguments.corpus).unwrap_or_default();
         eprintln!("{} files to mutate", corpus.len());
@@ -257,6 +311,34 @@ impl Run {
             Err(error) => println!("  {} could not be written: {error}", path.display()),
         }
     }
+}
+
+/// A backend that counts the cases for which it lacks something.
+struct Counted {
+    device: Device,
+    unsupported: Arc<AtomicU64>,
+}
+
+impl Executor for Counted {
+    fn name(&self) -> String {
+        self.device.name()
+    }
+
+    fn run(&self, case: &Case) -> Result<Observed, Failure> {
+        let result = self.device.run(case);
+        let lacks = matches!(result, Err(Failure::Unsupported(_)));
+        self.unsupported.fetch_add(u64::from(lacks), Ordering::Relaxed);
+        result
+    }
+}
+
+/// A backend under each thread limit.
+fn devices(name: &str, threads: &[usize]) -> Result<Vec<Device>, vyre_driver::Error> {
+    let device = Device::new(vyre_driver::acquire(name)?);
+    if threads.is_empty() {
+        return Ok(vec![device]);
+    }
+    Ok(threads.iter().map(|limit| device.clone().with_threads(*limit)).collect())
 }
 
 /// The reference under this many schedules, and on the program after a trip through text and wire.
