@@ -49,8 +49,3 @@ fn usage(error: &clap::Error, json: bool) -> ExitCode {
     failure.print(true);
     ExitCode::from(failure.exit_code())
 }
-
-/// The Rust in the README is a test.
-#[cfg(doctest)]
-#[doc = include_str!("../../../README.md")]
-struct Readme;

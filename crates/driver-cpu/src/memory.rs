@@ -27,7 +27,7 @@ pub(crate) struct Memory {
 enum Owner {
     Heap(Vec<u8>),
     #[cfg(unix)]
-    Guarded(guarded::Pages),
+    Guarded(#[allow(dead_code)] guarded::Pages), // Kept for its drop.
 }
 
 // SAFETY: the memory is plain bytes that belong to the value; who writes when is for the batches that use it.

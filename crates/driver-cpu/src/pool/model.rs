@@ -142,7 +142,7 @@ fn stop_from_inside(members: usize) {
         }
         let stopped = || stop.load(Ordering::Relaxed) != 0;
         assert!(!team.barrier_unless(stopped, || unreachable!()));
-        assert!(!team.barrier(&Plain::new(0)));
+        assert!(!team.barrier_with(&Plain::new(0), || ()));
     });
 }
 

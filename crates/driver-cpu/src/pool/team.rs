@@ -141,13 +141,6 @@ impl Team {
         lock(&self.parking).take()
     }
 
-    /// Waits until every member is here, and says whether the run goes on.
-    ///
-    /// See [`barrier_with`](Team::barrier_with).
-    pub(crate) fn barrier(&self, stop: &AtomicU32) -> bool {
-        self.barrier_with(stop, || ())
-    }
-
     /// Waits until every member is here, lets exactly one of them run `turn` while the others wait, and says
     /// whether the run goes on.
     ///

@@ -106,7 +106,7 @@ fn a_barrier_in_a_loop_holds_every_time() {
                 assert!(team.barrier_with(&stop, turn));
                 assert_eq!(turns.load(Relaxed), round);
                 assert!(counts.iter().all(|count| count.load(Relaxed) == round));
-                assert!(team.barrier(&stop));
+                assert!(team.barrier_with(&stop, || ()));
             }
         });
         assert_eq!(turns.into_inner(), ROUNDS);
@@ -178,14 +178,14 @@ fn a_stop_from_outside_wakes_members_that_sleep() {
         run_with_all(&pool, 2, &|team, member| {
             if member == 0 {
                 waiting.store(true, SeqCst);
-                answers.fetch_add(u32::from(team.barrier(&stop)), SeqCst);
+                answers.fetch_add(u32::from(team.barrier_with(&stop, || ())), SeqCst);
                 return;
             }
             while stop.load(SeqCst) == 0 {
                 thread::yield_now();
             }
             thread::sleep(Duration::from_millis(20)); // the other one is out by itself
-            assert!(!team.barrier(&stop));
+            assert!(!team.barrier_with(&stop, || ()));
             assert!(!team.barrier(&AtomicU32::new(0)), "a barrier that was called off stays off");
         });
     });
@@ -230,7 +230,7 @@ fn a_panic_reaches_the_caller_after_all_have_returned() {
                 if member == culprit {
                     resume_unwind(Box::new(format!("member {member}")));
                 }
-                assert!(!team.barrier(&stop));
+                assert!(!team.barrier_with(&stop, || ()));
                 thread::sleep(Duration::from_millis(5));
                 returned.fetch_add(1, SeqCst);
             });
@@ -384,7 +384,9 @@ fn costs() {
     let stop = AtomicU32::new(0);
     for members in [1, 2] {
         report(&format!("barrier of {members}, in a loop of 100000"), 100_000, || {
-            run_with_all(&pool, members, &|team, _| (0..100_000).for_each(|_| assert!(team.barrier(&stop))));
+            run_with_all(&pool, members, &|team, _| {
+                (0..100_000).for_each(|_| assert!(team.barrier_with(&stop, || ())))
+            });
         });
     }
 }
