@@ -27,8 +27,8 @@ fn one_member_is_the_caller_on_its_own_thread() {
         let calls = AtomicU32::new(0);
         pool.run(limit, &|team, member| {
             assert_eq!((member, thread::current().id()), (0, here));
-            assert!(team.barrier(&AtomicU32::new(0)));
-            assert!(!team.barrier(&AtomicU32::new(1)));
+            assert!(team.barrier_with(&AtomicU32::new(0), || ()));
+            assert!(!team.barrier_with(&AtomicU32::new(1), || ()));
             calls.fetch_add(1, Relaxed);
         });
         assert_eq!(calls.into_inner(), 1);
@@ -150,7 +150,7 @@ fn a_team_that_met_takes_nobody_in() {
         }
         pool.run(2, &|team, _| {
             members.fetch_add(1, SeqCst);
-            assert!(team.barrier(&AtomicU32::new(0)), "nobody is waited for that may never come");
+            assert!(team.barrier_with(&AtomicU32::new(0), || ()), "nobody is waited for that may never come");
             release.store(true, SeqCst);
             while !busy.is_finished() {
                 thread::yield_now();
@@ -186,7 +186,7 @@ fn a_stop_from_outside_wakes_members_that_sleep() {
             }
             thread::sleep(Duration::from_millis(20)); // the other one is out by itself
             assert!(!team.barrier_with(&stop, || ()));
-            assert!(!team.barrier(&AtomicU32::new(0)), "a barrier that was called off stays off");
+            assert!(!team.barrier_with(&AtomicU32::new(0), || ()), "a barrier that was called off stays off");
         });
     });
     assert_eq!(answers.into_inner(), 0);
@@ -209,7 +209,7 @@ fn runs_nest() {
     for _ in 0..200 {
         pool.run(3, &|_, _| {
             pool.run(3, &|team, outer| {
-                assert!(team.barrier(&AtomicU32::new(0)));
+                assert!(team.barrier_with(&AtomicU32::new(0), || ()));
                 pool.run(2, &|_, inner| {
                     sum.fetch_add(usize::from(outer == 0 && inner == 0), Relaxed);
                 });
