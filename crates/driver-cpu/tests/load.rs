@@ -1,0 +1,89 @@
+//! Many callers at once, work that nobody waits for, and programs that do not end.
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+use vyre_driver::{BackendExt, Deadline, DispatchConfig, Error, VyreBackend};
+use vyre_driver_cpu::{CpuBackend, CpuOptions};
+use vyre_foundation::Program;
+
+fn backend(threads: usize) -> Arc<CpuBackend> {
+    let options = CpuOptions { threads, cache_folder: None, ..CpuOptions::default() };
+    Arc::new(CpuBackend::with_options(options).expect("a CPU"))
+}
+
+fn program(text: &str) -> Program {
+    Program::parse(text).expect("a program")
+}
+
+/// Two nested loops of all `u32`s: longer than anybody waits.
+fn endless() -> Program {
+    program(
+        "program endless {
+            workgroup_size 4;
+            buffer o: output u32[64];
+            let mut sum = 0;
+            for i in 0..4294967295 { for j in 0..4294967295 { sum = sum * 31 + (i ^ j); } }
+            o[global_id.x] = sum;
+        }",
+    )
+}
+
+/// `VYRE_DISPATCHES=100000 cargo test --release -p vyre-driver-cpu --test load` is the long run.
+#[test]
+fn eight_threads_share_one_backend() {
+    let count = std::env::var("VYRE_DISPATCHES").ok().and_then(|n| n.parse().ok()).unwrap_or(1_000u32);
+    let backend = backend(4);
+    let text = "program p {
+        workgroup_size 8;
+        buffer a: read u32[];
+        buffer o: output u32[64];
+        workgroup shared: u32[8];
+        shared[local_id.x] = a[0] + global_id.x;
+        barrier(workgroup);
+        o[global_id.x] = shared[7 - local_id.x];
+    }";
+    let pipeline = backend.compile_native(&program(text), &DispatchConfig::new()).expect("compiled");
+    std::thread::scope(|scope| {
+        for thread in 0..8u32 {
+            let (backend, pipeline) = (&backend, &pipeline);
+            scope.spawn(move || {
+                for i in 0..count {
+                    let seed = thread * count + i;
+                    let output = backend
+                        .dispatch_borrowed(pipeline, &[&seed.to_le_bytes()], &DispatchConfig::new())
+                        .expect("a result");
+                    let expected =
+                        (0..64u32).flat_map(|g| (seed + (g / 8 * 8 + 7 - g % 8)).to_le_bytes());
+                    assert!(output.outputs[0].iter().copied().eq(expected));
+                }
+            });
+        }
+    });
+    let counters = backend.telemetry().snapshot();
+    assert_eq!(counters.launches, 8 * u64::from(count));
+    assert_eq!(counters.resident_allocated, counters.resident_freed);
+}
+
+#[test]
+fn a_program_that_does_not_end_times_out() {
+    let backend = backend(2);
+    let limit = Duration::from_millis(100);
+    backend.prepare(&endless(), &DispatchConfig::new()).expect("compiled");
+    let start = Instant::now();
+    let error = backend.dispatch(&endless(), vec![], &DispatchConfig::new().timeout(limit)).expect_err("no end");
+    assert_eq!(error, Error::Timeout { limit });
+    assert!(start.elapsed() >= limit);
+    assert!(start.elapsed() < Duration::from_secs(2), "took {:?}", start.elapsed());
+}
+
+#[test]
+fn dropping_a_pending_dispatch_stops_its_work() {
+    let backend = backend(2);
+    let pending = backend.dispatch_async(&endless(), vec![], &DispatchConfig::new()).expect("started");
+    while backend.telemetry().snapshot().launches == 0 {
+        std::thread::yield_now();
+    }
+    assert!(!pending.is_ready());
+    drop(pending);
+    backend.shutdown(Deadline::after(Duration::from_secs(5))).expect("the work has stopped");
+}
