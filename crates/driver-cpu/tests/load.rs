@@ -52,8 +52,7 @@ fn eight_threads_share_one_backend() {
                     let output = backend
                         .dispatch_borrowed(pipeline, &[&seed.to_le_bytes()], &DispatchConfig::new())
                         .expect("a result");
-                    let expected =
-                        (0..64u32).flat_map(|g| (seed + (g / 8 * 8 + 7 - g % 8)).to_le_bytes());
+                    let expected = (0..64u32).flat_map(|g| (seed + (g / 8 * 8 + 7 - g % 8)).to_le_bytes());
                     assert!(output.outputs[0].iter().copied().eq(expected));
                 }
             });
@@ -70,7 +69,8 @@ fn a_program_that_does_not_end_times_out() {
     let limit = Duration::from_millis(100);
     backend.prepare(&endless(), &DispatchConfig::new()).expect("compiled");
     let start = Instant::now();
-    let error = backend.dispatch(&endless(), vec![], &DispatchConfig::new().timeout(limit)).expect_err("no end");
+    let error =
+        backend.dispatch(&endless(), vec![], &DispatchConfig::new().timeout(limit)).expect_err("no end");
     assert_eq!(error, Error::Timeout { limit });
     assert!(start.elapsed() >= limit);
     assert!(start.elapsed() < Duration::from_secs(2), "took {:?}", start.elapsed());

@@ -31,7 +31,8 @@ fn a_gibibyte_of_inputs_is_not_copied() {
     let backend = CpuBackend::with_options(options).expect("a CPU");
     let half = vec![1u8; 512 << 20];
     let before = peak();
-    let output = backend.dispatch_borrowed(&program, &[&half, &half], &DispatchConfig::new()).expect("a result");
+    let output =
+        backend.dispatch_borrowed(&program, &[&half, &half], &DispatchConfig::new()).expect("a result");
     let raised = peak() - before;
     let each = (half.len() / 4 / 4096) as u32;
     let sum = 0x0101_0101u32.wrapping_mul(0x0101_0101).wrapping_mul(each);

@@ -7,7 +7,7 @@
 //! Largest values are 64-bit numbers no larger than the largest `u32`. Operators that wrap only make values smaller
 //! than the bound computed without wrapping, so a bound is right without regard to overflow.
 
-use super::lanes::{comparison, swapped};
+use super::conditions::{Terms, comparison, swapped};
 use super::{Emitter, Span};
 use crate::shape::Level;
 use cranelift_codegen::ir::condcodes::IntCC;
@@ -150,25 +150,16 @@ impl Emitter<'_, '_> {
 
     /// What a condition says about `u32` rows where it holds, or does not.
     fn facts(&self, cond: ValueId, holds: bool, facts: &mut Vec<Fact>) {
-        match self.shape.kernel.value(cond) {
-            Value::Unary { op: UnOp::Not, a, .. } => self.facts(a, !holds, facts),
-            Value::Binary { op: BinOp::And | BinOp::BitAnd, ty: Type::Bool, a, b } if holds => {
-                [a, b].into_iter().for_each(|term| self.facts(term, true, facts));
-            }
-            Value::Binary { op: BinOp::Or | BinOp::BitOr, ty: Type::Bool, a, b } if !holds => {
-                [a, b].into_iter().for_each(|term| self.facts(term, false, facts));
-            }
-            Value::Binary { op, ty: Type::U32, a, b } => {
-                let Some(op) = comparison(op, holds) else { return };
-                for (row, bound, op) in [(a, b, op), (b, a, swapped(op))] {
-                    match op {
-                        BinOp::Lt => facts.push(Fact { row, bound, strict: true }),
-                        BinOp::Le | BinOp::Eq => facts.push(Fact { row, bound, strict: false }),
-                        _ => {}
-                    }
+        let kernel = self.shape.kernel;
+        for leaf in Terms::of(kernel, cond, holds).leaves {
+            let Some((op, a, b)) = comparison(kernel, leaf) else { continue };
+            for (op, row, bound) in [(op, a, b), (swapped(op), b, a)] {
+                match op {
+                    BinOp::Lt => facts.push(Fact { row, bound, strict: true }),
+                    BinOp::Le | BinOp::Eq => facts.push(Fact { row, bound, strict: false }),
+                    _ => {}
                 }
             }
-            _ => {}
         }
     }
 

@@ -4,6 +4,7 @@
 //! of it. A run goes over the lanes with x fastest. Where all that a run does stands in one `if` that compares
 //! an id with something that all lanes share, the loop goes over the lanes for which that holds and no others.
 
+use super::conditions::{Terms, comparison, swapped};
 use super::{Emitter, Keep, Span};
 use crate::context::{Calls, Context};
 use crate::shape::Level;
@@ -11,7 +12,7 @@ use cranelift_codegen::ir::condcodes::IntCC;
 use cranelift_codegen::ir::types::{I32, I64};
 use cranelift_codegen::ir::{self, BlockArg, InstBuilder, MemFlagsData};
 use std::mem::offset_of;
-use vyre_foundation::{BinOp, BufferAccess, Type, UnOp};
+use vyre_foundation::{BinOp, BufferAccess};
 use vyre_lower::{Id, Item, RegionId, Value, ValueId};
 
 /// The workgroup that the code at hand is for.
@@ -225,10 +226,11 @@ impl Emitter<'_, '_> {
     fn trim(&mut self, span: Span, keeps: &[Keep]) -> Trim {
         let all = Trim { ranges: [None; 3], span };
         let Some((cond, holds, region)) = self.only_branch(span, keeps) else { return all };
-        let mut terms = Vec::new();
-        let whole = self.terms(cond, holds, &mut terms);
+        let terms = Terms::of(self.shape.kernel, cond, holds);
+        let found: Vec<_> = terms.leaves.iter().filter_map(|leaf| self.lane_term(*leaf)).collect();
+        let whole = terms.is_all && found.len() == terms.leaves.len();
         let mut ranges = [None; 3];
-        for (axis, id, op, bound) in terms {
+        for (axis, id, op, bound) in found {
             let size = i64::from(self.shape.kernel.workgroup_size.size()[axis]);
             let bound = self.get(bound);
             let mut bound = self.b.ins().uextend(I64, bound);
@@ -279,35 +281,18 @@ impl Emitter<'_, '_> {
         }
     }
 
-    /// Takes a condition apart into comparisons of an id with what the workgroup shares, all of which hold where
-    /// it does. Says whether these are all of it.
-    fn terms(&self, cond: ValueId, holds: bool, terms: &mut Vec<(usize, Id, BinOp, ValueId)>) -> bool {
-        match self.shape.kernel.value(cond) {
-            Value::Unary { op: UnOp::Not, a, .. } => self.terms(a, !holds, terms),
-            Value::Binary { op: BinOp::And | BinOp::BitAnd, ty: Type::Bool, a, b } if holds => {
-                let both = [a, b].map(|term| self.terms(term, true, terms));
-                both[0] && both[1]
+    /// The comparison of an id of the lane with what the workgroup shares that a condition makes, if that is what it is.
+    fn lane_term(&self, leaf: (ValueId, bool)) -> Option<(usize, Id, BinOp, ValueId)> {
+        let (op, a, b) = comparison(self.shape.kernel, leaf)?;
+        let shared = |row: ValueId| self.shape.defined[row.index()] < Level::Lane;
+        for (op, id, bound) in [(op, a, b), (swapped(op), b, a)] {
+            if let Value::Id(id @ (Id::Invocation | Id::Local), axis) = self.shape.kernel.value(id)
+                && shared(bound)
+            {
+                return Some((axis as usize, id, op, bound));
             }
-            Value::Binary { op: BinOp::Or | BinOp::BitOr, ty: Type::Bool, a, b } if !holds => {
-                let both = [a, b].map(|term| self.terms(term, false, terms));
-                both[0] && both[1]
-            }
-            Value::Binary { op, ty: Type::U32, a, b } => {
-                let Some(op) = comparison(op, holds) else { return false };
-                let shared = |row: ValueId| self.shape.defined[row.index()] < Level::Lane;
-                let term = match (self.shape.kernel.value(a), self.shape.kernel.value(b)) {
-                    (Value::Id(id, axis), _) if shared(b) => (axis as usize, id, op, b),
-                    (_, Value::Id(id, axis)) if shared(a) => (axis as usize, id, swapped(op), a),
-                    _ => return false,
-                };
-                if !matches!(term.1, Id::Invocation | Id::Local) {
-                    return false;
-                }
-                terms.push(term);
-                true
-            }
-            _ => false,
         }
+        None
     }
 
     /// The linear index of the lane in its workgroup, as 64 bits.
@@ -335,29 +320,5 @@ impl Emitter<'_, '_> {
             Id::Local => Some(lane?.ids[axis]),
             Id::Workgroup | Id::NumWorkgroups => None,
         }
-    }
-}
-
-/// The comparison that holds where this one does, or does not.
-pub(super) fn comparison(op: BinOp, holds: bool) -> Option<BinOp> {
-    match (op, holds) {
-        (BinOp::Lt | BinOp::Le | BinOp::Gt | BinOp::Ge | BinOp::Eq, true) => Some(op),
-        (BinOp::Lt, false) => Some(BinOp::Ge),
-        (BinOp::Le, false) => Some(BinOp::Gt),
-        (BinOp::Gt, false) => Some(BinOp::Le),
-        (BinOp::Ge, false) => Some(BinOp::Lt),
-        (BinOp::Ne, false) => Some(BinOp::Eq),
-        _ => None,
-    }
-}
-
-/// The same comparison with its operands swapped.
-pub(super) fn swapped(op: BinOp) -> BinOp {
-    match op {
-        BinOp::Lt => BinOp::Gt,
-        BinOp::Le => BinOp::Ge,
-        BinOp::Gt => BinOp::Lt,
-        BinOp::Ge => BinOp::Le,
-        other => other,
     }
 }

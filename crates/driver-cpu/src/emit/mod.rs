@@ -1,10 +1,11 @@
 //! From the flat form to the compiler's: levels, segments, runs and loops over lanes.
 //!
-//! See [`crate::shape`] for what is emitted how often. This file walks regions; `ops` computes rows, `memory`
-//! reads and writes buffers, `lanes` makes the loops over workgroups and lanes, `slots` says where values are
-//! between runs.
+//! See [`crate::shape`] for what is emitted how often. This file walks regions; `ops` computes rows, `memory` reads and
+//! writes buffers, `lanes` makes the loops over workgroups and lanes, `conditions` the branches, `bounds` finds the
+//! accesses that need no check, `slots` says where values are between runs.
 
 mod bounds;
+mod conditions;
 mod lanes;
 mod memory;
 mod ops;
@@ -13,6 +14,7 @@ mod slots;
 use crate::calls::SubgroupCode;
 use crate::context::{Calls, Context};
 use crate::shape::{Level, Shape};
+use conditions::Terms;
 use cranelift_codegen::ir::condcodes::IntCC;
 use cranelift_codegen::ir::types::{F32, I8, I32, I64};
 use cranelift_codegen::ir::{
@@ -415,9 +417,8 @@ impl<'a, 'k> Emitter<'a, 'k> {
         yields: &[(ValueId, ValueId)],
     ) {
         let merged = self.merged(id, level, yields.len());
-        let cond = self.get(cond);
         let [then, otherwise, join] = [0; 3].map(|_| self.b.create_block());
-        self.b.ins().brif(cond, then, &[], otherwise, &[]);
+        self.go(cond, (then, &[]), (otherwise, &[]));
         for (arm, block, region) in [(0, then, arms[0]), (1, otherwise, arms[1])] {
             let pick = |pair: &(ValueId, ValueId)| if arm == 0 { pair.0 } else { pair.1 };
             self.b.switch_to_block(block);
@@ -474,10 +475,9 @@ impl<'a, 'k> Emitter<'a, 'k> {
         again: ValueId,
     ) {
         let merged = self.merged(id, level, first.len());
-        let guard = self.get(guard);
         let start: Vec<BlockArg> = merged.iter().map(|i| self.get(first[*i]).into()).collect();
         let [head, exit] = [0; 2].map(|_| self.b.create_block());
-        self.b.ins().brif(guard, head, &start, exit, &start);
+        self.go(guard, (head, &start), (exit, &start));
         self.b.switch_to_block(head);
         let mark = self.log.len();
         let types = merged.iter().map(|i| self.shape.kernel.value(first[*i]).ty()).collect::<Vec<_>>();
@@ -491,10 +491,14 @@ impl<'a, 'k> Emitter<'a, 'k> {
         self.note_kept(id, level);
         let keeps = self.keeps(id, level, next.iter().copied());
         self.region(level, body, &keeps);
-        let values: Vec<BlockArg> = merged.iter().map(|i| self.get(next[*i]).into()).collect();
-        let again = self.get(again);
+        let last: Vec<BlockArg> = merged.iter().map(|i| self.get(next[*i]).into()).collect();
+        // What a loop that goes on selects is decided by that, so the selection is left to its exit.
+        let kernel = self.shape.kernel;
+        let holds = Terms::of(kernel, again, true);
+        let around = merged.iter().map(|i| self.get(holds.resolve(kernel, next[*i])).into());
+        let around: Vec<BlockArg> = around.collect();
         self.check_stop();
-        self.b.ins().brif(again, head, &values, exit, &values);
+        self.go(again, (head, &around), (exit, &last));
         self.forget(mark);
         self.define_results(id, exit, &merged, &types, level);
     }
