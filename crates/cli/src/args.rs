@@ -27,6 +27,10 @@ pub(crate) enum Command {
     Check(CheckArgs),
     /// Put programs into canonical layout
     Fmt(FmtArgs),
+    /// Print what a backend makes of a program
+    Emit(EmitArgs),
+    /// List the backends, what each has, and why one is missing
+    Devices(DevicesArgs),
 }
 
 /// Where a program runs.
@@ -40,6 +44,21 @@ pub enum Backend {
     Cpu,
     /// A GPU
     Wgpu,
+}
+
+impl Backend {
+    /// Every backend that can be asked for by name.
+    pub(crate) const NAMED: [Backend; 3] = [Backend::Wgpu, Backend::Cpu, Backend::Reference];
+
+    /// Its name; `None` leaves the choice open.
+    pub(crate) fn name(self) -> Option<&'static str> {
+        match self {
+            Backend::Auto => None,
+            Backend::Reference => Some("reference"),
+            Backend::Cpu => Some(vyre_driver_cpu::NAME),
+            Backend::Wgpu => Some("wgpu"),
+        }
+    }
 }
 
 /// How grid barriers are carried out.
@@ -60,8 +79,21 @@ pub enum Route {
 pub enum Float {
     /// IEEE-754, the same bytes everywhere
     Exact,
-    /// The device's own
+    /// The device's own: other backends may give other bytes
     Native,
+}
+
+/// What `vyre emit` prints.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
+pub(crate) enum Target {
+    /// The intermediate form of the CPU backend
+    Clif,
+    /// The machine code of the CPU backend
+    Asm,
+    /// The shader of the GPU backend
+    Wgsl,
+    /// The binary shader of the GPU backend
+    Spirv,
 }
 
 /// The arguments of `vyre run`.
@@ -135,6 +167,25 @@ pub(crate) struct FmtArgs {
     /// Change nothing; fail if a file is not in canonical layout
     #[arg(long)]
     pub(crate) check: bool,
+}
+
+#[derive(Args, Debug)]
+pub(crate) struct EmitArgs {
+    /// The program, a .vyre text
+    pub(crate) file: PathBuf,
+    /// What to print
+    #[arg(long, value_enum)]
+    pub(crate) target: Target,
+    /// Write it to a file
+    #[arg(long, value_name = "PATH")]
+    pub(crate) out: Option<PathBuf>,
+}
+
+#[derive(Args, Debug)]
+pub(crate) struct DevicesArgs {
+    /// Print one JSON object
+    #[arg(long)]
+    pub(crate) json: bool,
 }
 
 fn pair(text: &str) -> Result<(String, String), String> {

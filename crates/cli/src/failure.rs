@@ -5,12 +5,12 @@ use crate::values::ValueError;
 use serde::Serialize;
 use std::io::IsTerminal;
 use std::path::{Path, PathBuf};
-use thiserror::Error;
+use vyre_driver::Error;
 use vyre_foundation::diagnostic::{Diagnostic, Severity, Style};
 use vyre_foundation::{Diagnostics, InputError, Name, Span};
 
 /// Why a command failed.
-#[derive(Debug, Error)]
+#[derive(Debug, thiserror::Error)]
 pub enum Failure {
     /// A file cannot be read.
     #[error("cannot read {}: {error}. help: check the path and its permissions", .path.display())]
@@ -89,27 +89,12 @@ pub enum Failure {
         /// Why.
         error: ValueError,
     },
-    /// A backend that this build or machine does not have.
-    #[error("the backend `{0}` is not available in this build. help: use `--backend reference`")]
+    /// A backend that this build does not have.
+    #[error("the backend `{0}` is not available in this build. help: use `--backend cpu`")]
     NoBackend(&'static str),
-    /// Something that the backend cannot do.
-    #[error("the backend `{backend}` does not have {feature}. help: {help}")]
-    Unsupported {
-        /// The backend.
-        backend: &'static str,
-        /// What it lacks.
-        feature: &'static str,
-        /// What to do.
-        help: &'static str,
-    },
-    /// A fixpoint that had to converge did not.
-    #[error(
-        "the program still changes something after {0} passes. help: allow more passes with `--fixpoint`"
-    )]
-    NotConverged(u32),
-    /// The run failed.
+    /// The driver or the backend says no.
     #[error(transparent)]
-    Run(#[from] vyre_reference::Error),
+    Run(#[from] vyre_driver::Error),
     /// The inputs do not fit the program.
     #[error(transparent)]
     Input(#[from] InputError),
@@ -164,16 +149,48 @@ fn split_help(text: &str) -> (String, String) {
     }
 }
 
+/// The exit code that goes with an error of the driver.
+fn exit_code(error: &Error) -> u8 {
+    match error {
+        Error::Unsupported { .. }
+        | Error::ResidencyExceeded { .. }
+        | Error::DeviceLost { .. }
+        | Error::ShutDown { .. }
+        | Error::UnknownBackend { .. }
+        | Error::NoBackend { .. }
+        | Error::Cache(_) => 3,
+        Error::Trap(_) => 4,
+        Error::Timeout { .. } | Error::NotConverged { .. } => 5,
+        _ => 1,
+    }
+}
+
 impl Failure {
     /// The exit code of the process.
     pub fn exit_code(&self) -> u8 {
         match self {
             Failure::Usage { .. } => 2,
-            Failure::NoBackend(_) | Failure::Unsupported { .. } => 3,
-            Failure::Run(vyre_reference::Error::Trap(_)) => 4,
-            Failure::Run(vyre_reference::Error::Timeout) | Failure::NotConverged(_) => 5,
+            Failure::NoBackend(_) => 3,
+            Failure::Run(error) => exit_code(error),
             _ => 1,
         }
+    }
+
+    /// What is wrong and what to do about it.
+    pub(crate) fn texts(&self) -> (String, String) {
+        let (message, help) = split_help(&self.to_string());
+        // The driver speaks to programmers; here its settings are options.
+        let help = match self {
+            Failure::Run(Error::Timeout { .. }) => {
+                "allow more time with `--timeout`, or look for a loop that does not end".to_owned()
+            }
+            Failure::Run(Error::NotConverged { .. }) => "allow more passes with `--fixpoint`".to_owned(),
+            Failure::Run(Error::Unsupported { .. }) => {
+                format!("{help}; `vyre devices` lists what each backend has")
+            }
+            _ => help,
+        };
+        (message, help)
     }
 
     /// The stable code.
@@ -183,15 +200,13 @@ impl Failure {
             Failure::Unwritable { .. } => "C002",
             Failure::NotText(_) => "C016",
             Failure::Usage { .. } => "C017",
-            Failure::Program { found, .. } => found.iter().next().map_or("E001", Diagnostic::code),
+            Failure::Program { found, .. } => found.iter().next().map_or("D001", Diagnostic::code),
             Failure::MissingInput { .. } => "C003",
             Failure::NotAnInput { .. } => "C004",
             Failure::NotAnOutput { .. } => "C005",
             Failure::GivenTwice { .. } => "C006",
             Failure::Value { error, .. } => error.code(),
             Failure::NoBackend(_) => "C007",
-            Failure::Unsupported { .. } => "C008",
-            Failure::NotConverged(_) => "C009",
             Failure::Run(error) => error.code(),
             Failure::Input(error) => error.code(),
         }
@@ -203,12 +218,12 @@ impl Failure {
             return errors.map(|diagnostic| diagnostic_json(diagnostic, text)).collect();
         }
         let trap = match self {
-            Failure::Run(vyre_reference::Error::Trap(trap)) => {
+            Failure::Run(Error::Trap(trap)) => {
                 Some(TrapJson { tag: trap.tag.to_string(), value: trap.value, invocation: trap.invocation })
             }
             _ => None,
         };
-        let (message, help) = split_help(&self.to_string());
+        let (message, help) = self.texts();
         vec![ErrorJson { code: self.code().to_owned(), message, help, span: None, trap }]
     }
 
@@ -229,7 +244,7 @@ impl Failure {
                 print::err(&found.render(&path.display().to_string(), text, style));
             }
             _ => {
-                let (message, help) = split_help(&self.to_string());
+                let (message, help) = self.texts();
                 let (red, blue, bold, plain) = match style {
                     Style::Colored => ("\x1b[1;31m", "\x1b[1;36m", "\x1b[1m", "\x1b[0m"),
                     Style::Plain => ("", "", "", ""),

@@ -1,16 +1,21 @@
 //! The command line of vyre, as a library so that tests run what the binary runs.
 //!
-//! `args` says what can be asked for, `values` turns the values of `--in` into bytes, `run`, `check` and `fmt`
-//! are the commands, `report` prints what came out, and `failure` what went wrong.
+//! `args` says what can be asked for, `source` reads programs, `values` turns the values of `--in` into bytes,
+//! `run`, `check`, `fmt`, `emit` and `devices` are the commands, `report` prints what came out, and `failure`
+//! what went wrong. While a program runs, `progress` tells a person so, and `trace` records where the time goes.
 
 mod args;
 mod check;
+mod devices;
+mod emit;
 pub mod failure;
 mod fmt;
 mod npy;
 mod print;
+mod progress;
 mod report;
 pub mod run;
+mod source;
 mod trace;
 pub mod values;
 
@@ -32,6 +37,8 @@ pub fn main() -> ExitCode {
         Command::Run(args) => run::command(&args),
         Command::Check(args) => check::command(&args),
         Command::Fmt(args) => fmt::command(&args),
+        Command::Emit(args) => emit::command(&args),
+        Command::Devices(args) => devices::command(&args),
     }
 }
 

@@ -7,6 +7,8 @@ use crate::run::{Finished, write_files};
 use crate::values::show;
 use serde::Serialize;
 use serde::ser::{SerializeMap, SerializeSeq, Serializer};
+use std::time::Duration;
+use vyre_driver::{Counters, DispatchReport, Error};
 use vyre_foundation::{Element, element};
 
 /// Outputs with more elements than this are shortened.
@@ -20,10 +22,10 @@ pub(crate) fn finish(args: &RunArgs, finished: &Finished) -> Result<(), Failure>
     if args.json {
         match serde_json::to_string(&Report::new(finished)) {
             Ok(text) => return print::out(&format!("{text}\n")),
-            Err(error) => return Err(Failure::Run(vyre_reference::Error::Internal(error.to_string()))),
+            Err(error) => return Err(Error::Internal(error.to_string()).into()),
         }
     }
-    for (buffer, bytes) in finished.program.outputs().zip(&finished.outcome.outputs) {
+    for (buffer, bytes) in finished.program.outputs().zip(&finished.output.outputs) {
         let (name, element) = (buffer.name(), buffer.element());
         let count = bytes.len() / element.size();
         match args.outputs.iter().find(|(out, _)| name == out.as_str()) {
@@ -51,23 +53,47 @@ fn list(element: Element, bytes: &[u8]) -> String {
 }
 
 fn summary(finished: &Finished) -> String {
-    let outcome = &finished.outcome;
-    let grid = outcome.grid.workgroups().map(|n| n.to_string()).join(" x ");
-    let wall = finished.trace.nanoseconds("run") as f64 / 1e6;
-    let passes = match outcome.converged {
-        Some(true) => format!(", converged after {} passes", outcome.passes),
-        Some(false) => format!(", not converged after {} passes", outcome.passes),
+    let report = &finished.output.report;
+    let grid = report.grid.workgroups().map(|n| n.to_string()).join(" x ");
+    let passes = match report.converged {
+        Some(true) => format!(", converged after {} passes", report.passes),
+        Some(false) => format!(", not converged after {} passes", report.passes),
         None => String::new(),
     };
     let size = finished.program.workgroup_size().named().iter().map(u32::to_string).collect::<Vec<_>>();
-    format!("{}: {grid} workgroups of {}{passes}, {wall:.2} ms", finished.backend, size.join(" x "))
+    let compile = match finished.counters.compiles {
+        0 => "found compiled".to_owned(),
+        _ => format!("compiled in {}", milliseconds(finished.compile)),
+    };
+    let floats = if finished.exact { "" } else { "; native floats: other backends may give other bytes" };
+    format!(
+        "{}: {grid} workgroups of {}{passes}, {} ({compile}){floats}",
+        report.backend,
+        size.join(" x "),
+        milliseconds(wall(report)),
+    )
+}
+
+fn milliseconds(time: Duration) -> String {
+    format!("{:.2} ms", time.as_secs_f64() * 1e3)
+}
+
+/// From the dispatch of the compiled program to its result.
+fn wall(report: &DispatchReport) -> Duration {
+    report.timing.map_or(Duration::ZERO, |timing| timing.total)
+}
+
+/// How long the device worked; where it does not tell, how long it was waited for.
+fn device(report: &DispatchReport) -> Duration {
+    let timing = report.timing;
+    timing.map_or(Duration::ZERO, |t| t.device.unwrap_or(t.total.saturating_sub(t.prepare)))
 }
 
 #[derive(Serialize)]
 struct Report<'a> {
     program: &'a str,
     backend: &'static str,
-    route: &'static str,
+    route: String,
     grid: [u32; 3],
     exact: bool,
     passes: Option<u32>,
@@ -86,38 +112,62 @@ struct Timing {
 
 #[derive(Serialize)]
 struct Telemetry {
-    launches: u32,
-    segments: u32,
+    launches: u64,
+    segments: u64,
     uploaded_bytes: u64,
     downloaded_bytes: u64,
-    cache_hits: u32,
-    cache_misses: u32,
+    bytes_in: u64,
+    bytes_out: u64,
+    cache_hits: u64,
+    cache_misses: u64,
+    compiles: u64,
+    disk_hits: u64,
+    disk_misses: u64,
 }
 
 impl<'a> Report<'a> {
     fn new(finished: &'a Finished) -> Report<'a> {
-        let outcome = &finished.outcome;
-        let compile = finished.trace.nanoseconds("parse") + finished.trace.nanoseconds("validate");
-        let run = finished.trace.nanoseconds("run");
+        let report = &finished.output.report;
+        let nanos = |time: Duration| time.as_nanos() as u64;
+        let route = match finished.program.stats().grid_barriers {
+            0 => "none".to_owned(),
+            _ => report.route.to_string(),
+        };
         Report {
             program: finished.program.name(),
-            backend: finished.backend,
-            route: finished.route,
-            grid: outcome.grid.workgroups(),
-            // The reference computes floats as specified.
-            exact: true,
-            passes: outcome.converged.map(|_| outcome.passes),
-            converged: outcome.converged,
+            backend: report.backend,
+            route,
+            grid: report.grid.workgroups(),
+            exact: finished.exact,
+            passes: report.converged.map(|_| report.passes),
+            converged: report.converged,
             outputs: Outputs(finished),
-            timing: Timing { compile, wall: run, device: run },
-            telemetry: Telemetry {
-                launches: outcome.passes,
-                segments: 1,
-                uploaded_bytes: finished.uploaded,
-                downloaded_bytes: outcome.outputs.iter().map(|bytes| bytes.len() as u64).sum(),
-                cache_hits: 0,
-                cache_misses: 0,
+            timing: Timing {
+                compile: nanos(finished.compile),
+                wall: nanos(wall(report)),
+                device: nanos(device(report)),
             },
+            telemetry: Telemetry::new(&finished.counters),
+        }
+    }
+}
+
+impl Telemetry {
+    fn new(counters: &Counters) -> Telemetry {
+        Telemetry {
+            launches: counters.launches,
+            // Every route there is takes one launch per pass.
+            segments: 1,
+            uploaded_bytes: counters.bytes_uploaded,
+            downloaded_bytes: counters.bytes_downloaded,
+            bytes_in: counters.bytes_in,
+            bytes_out: counters.bytes_out,
+            cache_hits: counters.memory_hits + counters.disk_hits,
+            // Not in memory and not on disk either.
+            cache_misses: counters.memory_misses.saturating_sub(counters.disk_hits),
+            compiles: counters.compiles,
+            disk_hits: counters.disk_hits,
+            disk_misses: counters.disk_misses,
         }
     }
 }
@@ -127,7 +177,7 @@ struct Outputs<'a>(&'a Finished);
 
 impl Serialize for Outputs<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let outputs = self.0.program.outputs().zip(&self.0.outcome.outputs);
+        let outputs = self.0.program.outputs().zip(&self.0.output.outputs);
         let mut map = serializer.serialize_map(None)?;
         for (buffer, bytes) in outputs {
             map.serialize_entry(buffer.name().as_str(), &Elements(buffer.element(), bytes))?;

@@ -1,39 +1,44 @@
 //! `vyre run`: reads a program, gathers its inputs, runs it and shows what it returns.
 
-use crate::args::{Backend, Float, Route, RunArgs};
-use crate::failure::{Failure, read_text};
-use crate::trace::Trace;
+use crate::args::{Float, Route, RunArgs};
+use crate::failure::Failure;
+use crate::progress::{Progress, Stage};
+use crate::source::Source;
+use crate::trace::Recorder;
 use crate::{npy, report, values};
 use std::process::ExitCode;
-use std::time::Instant;
-use vyre_foundation::{BufferDecl, InputError, Name, Program};
-use vyre_reference::{Options, Outcome, Schedule};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+use vyre_driver::{
+    BackendExt, Counters, DispatchConfig, DispatchOutput, Error, Feature, FloatMode, Requirements,
+    VyreBackend, acquire, acquire_preferred, registry,
+};
+use vyre_foundation::{BufferDecl, InputError, Program};
 
 /// What a run gave, with what a report says about it.
-pub struct Finished {
+pub(crate) struct Finished {
     /// The program that ran.
-    pub program: Program,
+    pub(crate) program: Program,
     /// What it gave.
-    pub outcome: Outcome,
-    /// The backend that ran it.
-    pub backend: &'static str,
-    /// How grid barriers were carried out; `none` when there is none.
-    pub route: &'static str,
-    /// Bytes of all inputs.
-    pub uploaded: u64,
-    pub(crate) trace: Trace,
+    pub(crate) output: DispatchOutput,
+    /// From the text to code.
+    pub(crate) compile: Duration,
+    /// Whether any backend would have given the same bytes.
+    pub(crate) exact: bool,
+    /// What the backend did.
+    pub(crate) counters: Counters,
 }
 
-/// The inputs of a dispatch in declaration order, with the options it runs under.
+/// The inputs of a dispatch in declaration order, with the settings it runs under.
 pub struct Request {
     /// The bytes of each input.
     pub inputs: Vec<Vec<u8>>,
     /// Everything else.
-    pub options: Options,
+    pub config: DispatchConfig,
 }
 
 pub(crate) fn command(args: &RunArgs) -> ExitCode {
-    match execute(args).and_then(|finished| report::finish(args, &finished)) {
+    match traced(args).and_then(|finished| report::finish(args, &finished)) {
         Ok(()) => ExitCode::SUCCESS,
         Err(failure) => {
             failure.print(args.json);
@@ -42,66 +47,110 @@ pub(crate) fn command(args: &RunArgs) -> ExitCode {
     }
 }
 
+/// Runs the program, and writes a trace where one is asked for, also of a run that fails.
+fn traced(args: &RunArgs) -> Result<Finished, Failure> {
+    let Some(path) = &args.trace else { return execute(args) };
+    let recorder = Recorder::install();
+    let result = execute(args);
+    let written = std::fs::write(path, recorder.to_json());
+    let finished = result?;
+    written.map_err(|error| Failure::Unwritable { path: path.clone(), error })?;
+    Ok(finished)
+}
+
 /// Reads and runs the program.
 fn execute(args: &RunArgs) -> Result<Finished, Failure> {
-    let mut trace = Trace::new();
-    let text = read_text(&args.file)?;
-    let wrong = |found| Failure::Program { path: args.file.clone(), text: text.clone(), found };
-    let program = trace.phase("parse", || Program::parse(&text)).map_err(wrong)?;
-    let found = trace.phase("validate", || program.check());
-    if found.has_errors() {
-        return Err(wrong(found));
-    }
+    let progress = Progress::start(args);
+    let begun = Instant::now();
+    let source = Source::read(&args.file)?;
+    let parsed = begun.elapsed();
     let backend = choose(args)?;
-    let route = choose_route(&program, args.route, backend)?;
-    let request = trace.phase("inputs", || gather(&program, args))?;
-    check_outputs(&program, args)?;
-    let borrowed: Vec<&[u8]> = request.inputs.iter().map(Vec::as_slice).collect();
-    let outcome = trace.phase("run", || vyre_reference::run(&program, &borrowed, &request.options))?;
-    if args.require_convergence && outcome.converged == Some(false) {
-        return Err(Failure::NotConverged(outcome.passes));
-    }
-    let uploaded = request.inputs.iter().map(|bytes| bytes.len() as u64).sum();
-    Ok(Finished { program, outcome, backend, route, uploaded, trace })
-}
-
-/// The backend that runs the program. What is asked for by name and cannot be had is an error.
-fn choose(args: &RunArgs) -> Result<&'static str, Failure> {
-    let backend = match args.backend {
-        Backend::Auto | Backend::Reference => "reference",
-        Backend::Cpu => return Err(Failure::NoBackend("cpu")),
-        Backend::Wgpu => return Err(Failure::NoBackend("wgpu")),
-    };
-    if args.float == Float::Native {
-        let help = "its floats are exact; leave `--float native` out";
-        return Err(Failure::Unsupported { backend, feature: "floats of its own", help });
-    }
-    Ok(backend)
-}
-
-/// How grid barriers are carried out: the reference waits inside one launch.
-fn choose_route(program: &Program, wanted: Route, backend: &'static str) -> Result<&'static str, Failure> {
-    match wanted {
-        _ if program.stats().grid_barriers == 0 => Ok("none"),
-        Route::Auto | Route::Native => Ok("native"),
-        Route::Resident | Route::Host => {
-            let help = "use `--route auto` or `--route native`";
-            Err(Failure::Unsupported { backend, feature: "this route", help })
-        }
-    }
-}
-
-/// The inputs and options that the arguments ask for.
-pub fn gather(program: &Program, args: &RunArgs) -> Result<Request, Failure> {
-    check_names(program, "--in", &args.inputs, |buffer| {
-        let (name, access) = (buffer.name().clone(), buffer.access().name());
-        (!buffer.consumes_input()).then_some(Failure::NotAnInput { name, access })
+    let config = settings(args)?.label(source.program.name().as_str());
+    let begun = Instant::now();
+    // Compiling is what validates the program.
+    let pipeline = backend.compile_native(&source.program, &config).map_err(|error| source.failure(error))?;
+    let compiled = begun.elapsed();
+    progress.stage(Stage::Reading);
+    let program = &source.program;
+    let inputs = tracing::info_span!("inputs").in_scope(|| inputs(program, args))?;
+    check_outputs(program, args)?;
+    progress.stage(Stage::Running);
+    let borrowed: Vec<&[u8]> = inputs.iter().map(Vec::as_slice).collect();
+    // Compiling has taken its part of the time.
+    let config =
+        DispatchConfig { timeout: args.timeout.map(|limit| limit.saturating_sub(compiled)), ..config };
+    let output = backend.dispatch_borrowed_timed(&pipeline, &borrowed, &config);
+    let output = output.map_err(|error| match (error, args.timeout) {
+        (Error::Timeout { .. }, Some(limit)) => Error::Timeout { limit },
+        (error, _) => error,
     })?;
+    Ok(Finished {
+        output,
+        compile: parsed + compiled,
+        exact: config.float_mode == FloatMode::Exact,
+        counters: backend.snapshot_dispatch_telemetry(),
+        program: source.program,
+    })
+}
+
+/// Starts the backend that is to run the program, and no other.
+fn choose(args: &RunArgs) -> Result<Arc<dyn VyreBackend>, Failure> {
+    let Some(name) = args.backend.name() else { return prefer(args.float) };
+    acquire(name).map_err(|error| match error {
+        Error::UnknownBackend { .. } => Failure::NoBackend(name),
+        error => error.into(),
+    })
+}
+
+/// Starts the best backend that there is. The reference is none of them.
+fn prefer(float: Float) -> Result<Arc<dyn VyreBackend>, Failure> {
+    let requirements = match float {
+        Float::Exact => Requirements::new(),
+        Float::Native => Requirements::new().feature(Feature::NativeFloats),
+    };
+    let error = match acquire_preferred(&requirements) {
+        Ok(acquired) => return Ok(acquired.backend),
+        Err(error) => error,
+    };
+    // Where the best one cannot start, its own words say more than a list of everybody's.
+    let best = registry::registrations().first().map(|best| acquire(best.name));
+    Err(best.and_then(Result::err).unwrap_or(error).into())
+}
+
+/// The settings that the arguments ask for.
+fn settings(args: &RunArgs) -> Result<DispatchConfig, Failure> {
     for (i, (name, _)) in args.lengths.iter().enumerate() {
         if args.lengths[..i].iter().any(|(other, _)| name == other) {
             return Err(Failure::GivenTwice { option: "--len", name: name.as_str().into() });
         }
     }
+    Ok(DispatchConfig {
+        grid: args.grid,
+        lengths: args.lengths.iter().map(|(name, count)| (name.as_str().into(), *count)).collect(),
+        fixpoint_iterations: args.fixpoint,
+        must_converge: args.require_convergence,
+        route: match args.route {
+            Route::Auto => vyre_driver::Route::Auto,
+            Route::Native => vyre_driver::Route::Native,
+            Route::Resident => vyre_driver::Route::Resident,
+            Route::Host => vyre_driver::Route::Host,
+        },
+        float_mode: match args.float {
+            Float::Exact => FloatMode::Exact,
+            Float::Native => FloatMode::Native,
+        },
+        timeout: args.timeout,
+        threads: args.threads.map(|threads| threads as usize),
+        ..DispatchConfig::new()
+    })
+}
+
+/// The bytes of the inputs, in declaration order.
+fn inputs(program: &Program, args: &RunArgs) -> Result<Vec<Vec<u8>>, Failure> {
+    check_names(program, "--in", &args.inputs, |buffer| {
+        let (name, access) = (buffer.name().clone(), buffer.access().name());
+        (!buffer.consumes_input()).then_some(Failure::NotAnInput { name, access })
+    })?;
     let mut inputs = Vec::new();
     for buffer in program.inputs() {
         let name = buffer.name();
@@ -111,14 +160,12 @@ pub fn gather(program: &Program, args: &RunArgs) -> Result<Request, Failure> {
         let parsed = values::parse(value, buffer.element());
         inputs.push(parsed.map_err(|error| Failure::Value { name: name.clone(), error })?);
     }
-    let options = Options {
-        grid: args.grid,
-        lengths: args.lengths.iter().map(|(name, count)| (Name::from(name.as_str()), *count)).collect(),
-        fixpoint: args.fixpoint,
-        schedule: Schedule::InOrder,
-        deadline: args.timeout.and_then(|timeout| Instant::now().checked_add(timeout)),
-    };
-    Ok(Request { inputs, options })
+    Ok(inputs)
+}
+
+/// The inputs and settings that the arguments ask for.
+pub fn gather(program: &Program, args: &RunArgs) -> Result<Request, Failure> {
+    Ok(Request { inputs: inputs(program, args)?, config: settings(args)? })
 }
 
 /// Names given to `--out` must be returned buffers, before anything runs.
@@ -150,9 +197,9 @@ fn check_names(
     Ok(())
 }
 
-/// Writes the outputs that `--out` asks for, and the trace.
+/// Writes the outputs that `--out` asks for.
 pub(crate) fn write_files(args: &RunArgs, finished: &Finished) -> Result<(), Failure> {
-    for (buffer, bytes) in finished.program.outputs().zip(&finished.outcome.outputs) {
+    for (buffer, bytes) in finished.program.outputs().zip(&finished.output.outputs) {
         let wanted = args.outputs.iter().find(|(name, _)| buffer.name() == name.as_str());
         let Some((_, path)) = wanted else { continue };
         let written = if path.ends_with(".npy") {
@@ -161,10 +208,6 @@ pub(crate) fn write_files(args: &RunArgs, finished: &Finished) -> Result<(), Fai
             std::fs::write(path, bytes)
         };
         written.map_err(|error| Failure::Unwritable { path: path.into(), error })?;
-    }
-    if let Some(path) = &args.trace {
-        std::fs::write(path, finished.trace.to_json())
-            .map_err(|error| Failure::Unwritable { path: path.clone(), error })?;
     }
     Ok(())
 }

@@ -1,38 +1,45 @@
 //! The binary as a user meets it: exit codes, JSON, files, and errors for every mistake.
 
 use serde_json::Value;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::{Command, Output};
+use std::time::{Duration, Instant};
+use tempfile::TempDir;
 
 /// A folder of its own for a test, removed afterwards.
-struct Folder(PathBuf);
+struct Folder(TempDir);
 
 impl Folder {
     fn new(name: &str) -> Folder {
-        let path = std::env::temp_dir().join(format!("vyre-{name}-{}", std::process::id()));
-        std::fs::create_dir_all(&path).expect("a folder for the test");
-        Folder(path)
+        let prefix = format!("vyre-{name}-");
+        Folder(tempfile::Builder::new().prefix(&prefix).tempdir().expect("a folder for the test"))
     }
 
     fn file(&self, name: &str, contents: impl AsRef<[u8]>) -> String {
-        let path = self.0.join(name);
+        let path = self.0.path().join(name);
         std::fs::write(&path, contents).expect("a file for the test");
         path.display().to_string()
     }
 
     fn path(&self, name: &str) -> String {
-        self.0.join(name).display().to_string()
+        self.0.path().join(name).display().to_string()
     }
 }
 
-impl Drop for Folder {
-    fn drop(&mut self) {
-        let _ = std::fs::remove_dir_all(&self.0);
-    }
+/// The binary, which keeps nothing on disk.
+fn command(args: &[&str]) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_vyre"));
+    command.args(args).env("VYRE_CACHE_DIR", "");
+    command
 }
 
 fn vyre(args: &[&str]) -> Output {
-    Command::new(env!("CARGO_BIN_EXE_vyre")).args(args).output().expect("the binary starts")
+    command(args).output().expect("the binary starts")
+}
+
+/// The binary with a cache folder.
+fn vyre_with_cache(folder: &Path, args: &[&str]) -> Output {
+    command(args).env("VYRE_CACHE_DIR", folder).output().expect("the binary starts")
 }
 
 fn code(output: &Output) -> i32 {
@@ -62,6 +69,9 @@ fn run_prints_outputs_and_says_where_it_ran() {
     let output = vyre(&["run", &file, "--in", "a=[1,-2,3]", "--len", "o=3"]);
     assert_eq!(code(&output), 0, "{}", stderr(&output));
     assert_eq!(stdout(&output), "o: i32[3] = [2, -1, 4]\n");
+    assert!(stderr(&output).starts_with("cpu: 1 x 1 x 1 workgroups of 64"));
+    let output = vyre(&["run", &file, "--in", "a=[1,-2,3]", "--len", "o=3", "--backend", "reference"]);
+    assert_eq!(stdout(&output), "o: i32[3] = [2, -1, 4]\n");
     assert!(stderr(&output).starts_with("reference: 1 x 1 x 1 workgroups of 64"));
     // A long output is shortened, with its length and a digest.
     let output = vyre(&["run", &file, "--in", "a=iota:1000", "--len", "o=1000"]);
@@ -74,10 +84,15 @@ fn run_prints_outputs_and_says_where_it_ran() {
 fn run_json_has_the_stable_names() {
     let folder = Folder::new("json");
     let file = folder.file("add.vyre", ADD);
-    let args = ["run", &file, "--in", "a=[1,2]", "--len", "o=2", "--json"];
-    let report = json(&vyre(&args));
+    for (asked, ran) in [("auto", "cpu"), ("cpu", "cpu"), ("reference", "reference")] {
+        let args = ["run", &file, "--in", "a=[1,2]", "--len", "o=2", "--json", "--backend", asked];
+        check_names_of_report(&json(&vyre(&args)), ran);
+    }
+}
+
+fn check_names_of_report(report: &Value, backend: &str) {
     assert_eq!(report["program"], "add");
-    assert_eq!(report["backend"], "reference");
+    assert_eq!(report["backend"], backend);
     assert_eq!(report["route"], "none");
     assert_eq!(report["grid"], serde_json::json!([1, 1, 1]));
     assert_eq!(report["exact"], true);
@@ -87,11 +102,12 @@ fn run_json_has_the_stable_names() {
     for name in ["compile", "wall", "device"] {
         assert!(report["timing"][name].is_u64(), "timing.{name}");
     }
-    assert_eq!(report["telemetry"]["uploaded_bytes"], 8);
-    assert_eq!(report["telemetry"]["downloaded_bytes"], 8);
-    for name in ["launches", "segments", "cache_hits", "cache_misses"] {
-        assert!(report["telemetry"][name].is_u64(), "telemetry.{name}");
-    }
+    let expected = serde_json::json!({
+        // A device that works in the memory of the host reads inputs where they are.
+        "uploaded_bytes": 0, "downloaded_bytes": 8, "bytes_in": 8, "bytes_out": 8, "launches": 1, "segments": 1,
+        "cache_hits": 0, "cache_misses": 1, "compiles": 1, "disk_hits": 0, "disk_misses": 0,
+    });
+    assert_eq!(report["telemetry"], expected);
 }
 
 #[test]
@@ -118,6 +134,7 @@ fn fixpoints_report_passes_and_convergence() {
     let output = vyre(&["run", &file, "--in", "x=[8]", "--fixpoint", "2", "--require-convergence"]);
     assert_eq!(code(&output), 5);
     assert!(stdout(&output).is_empty());
+    assert!(stderr(&output).contains("error[D011]") && stderr(&output).contains("--fixpoint"));
     assert_eq!(code(&vyre(&["run", &file, "--in", "x=[8]", "--fixpoint", "0"])), 2);
 }
 
@@ -132,8 +149,17 @@ fn traps_and_timeouts_have_their_exit_codes() {
     assert_eq!(json(&output)["error"]["trap"], expected);
     let endless = "program e { for i in 0..4294967295 { for k in 0..4294967295 { } } }";
     let file = folder.file("e.vyre", endless);
-    let output = vyre(&["run", &file, "--timeout", "100ms"]);
-    assert_eq!(code(&output), 5, "{}", stderr(&output));
+    for backend in ["cpu", "reference"] {
+        let begun = Instant::now();
+        let output = vyre(&["run", &file, "--timeout", "200ms", "--backend", backend, "--json"]);
+        let took = begun.elapsed();
+        assert_eq!(code(&output), 5, "{}", stderr(&output));
+        assert!(Duration::from_millis(200) <= took && took < Duration::from_millis(900), "{took:?}");
+        let error = &json(&output)["error"];
+        assert_eq!(error["code"], "D007");
+        assert!(error["message"].as_str().is_some_and(|message| message.contains("200ms")), "{error}");
+        assert!(error["help"].as_str().is_some_and(|help| help.contains("--timeout")), "{error}");
+    }
 }
 
 #[test]
@@ -160,6 +186,155 @@ fn files_go_in_and_out() {
     assert!(trace["traceEvents"].as_array().is_some_and(|events| events.len() >= 4));
 }
 
+#[test]
+fn a_trace_shows_what_the_driver_does() {
+    let folder = Folder::new("trace");
+    let (file, path) = (folder.file("add.vyre", ADD), folder.path("trace.json"));
+    let output = vyre(&["run", &file, "--in", "a=[1]", "--len", "o=1", "--trace", &path]);
+    assert_eq!(code(&output), 0, "{}", stderr(&output));
+    let trace: Value = serde_json::from_slice(&std::fs::read(&path).expect("the trace")).expect("JSON");
+    let events = trace["traceEvents"].as_array().expect("events");
+    let find = |name: &str| {
+        let found = events.iter().find(|event| event["name"] == name);
+        found.unwrap_or_else(|| panic!("no span `{name}` in {trace}"))
+    };
+    for name in
+        ["parse", "start", "validate", "compile", "lower", "inputs", "plan", "upload", "launch", "read_back"]
+    {
+        let event = find(name);
+        assert!(event["ph"] == "X" && event["tid"].is_u64() && event["dur"].is_f64(), "{event}");
+    }
+    assert_eq!(find("compile")["args"]["program"], "add");
+    // Spans are nested: what begins in a dispatch ends in it.
+    let (dispatch, launch) = (find("dispatch"), find("launch"));
+    let place = |event: &Value| {
+        let begun = event["ts"].as_f64().expect("a time");
+        (begun, begun + event["dur"].as_f64().expect("a duration"))
+    };
+    let (outer, inner) = (place(dispatch), place(launch));
+    assert!(outer.0 <= inner.0 && inner.1 <= outer.1, "{dispatch} {launch}");
+    // A run that fails leaves its trace too.
+    let trap = folder.file("t.vyre", "program t { trap(\"no\", 1); }");
+    let path = folder.path("failed.json");
+    assert_eq!(code(&vyre(&["run", &trap, "--trace", &path])), 4);
+    assert!(std::fs::read_to_string(&path).expect("the trace").contains("\"launch\""));
+}
+
+#[test]
+fn threads_change_nothing() {
+    let folder = Folder::new("threads");
+    let text = "program t { workgroup_size 64; buffer o: output u32[]; let mut x = global_id.x;
+        for i in 0..100 { x = x * 1664525 + 1013904223; } o[global_id.x] = x; }";
+    let file = folder.file("t.vyre", text);
+    let run = |threads: &str| {
+        let report = json(&vyre(&["run", &file, "--len", "o=20000", "--json", "--threads", threads]));
+        report["outputs"].clone()
+    };
+    let alone = run("1");
+    assert_eq!(alone["o"].as_array().map(Vec::len), Some(20000));
+    assert_eq!(run("2"), alone);
+    assert_eq!(run("8"), alone);
+}
+
+#[test]
+fn native_floats_say_so() {
+    let folder = Folder::new("native");
+    let file = folder.file("add.vyre", ADD);
+    let args = ["run", &file, "--in", "a=[1]", "--len", "o=1", "--float", "native"];
+    let output = vyre(&args);
+    assert_eq!(code(&output), 0, "{}", stderr(&output));
+    assert!(stderr(&output).contains("native floats: other backends may give other bytes"));
+    assert_eq!(json(&vyre(&[&args[..], &["--json"]].concat()))["exact"], false);
+}
+
+#[test]
+fn a_second_process_compiles_nothing() {
+    let folder = Folder::new("cache");
+    let file = folder.file("add.vyre", ADD);
+    let cache = folder.0.path().join("cache");
+    let args = ["run", &file, "--in", "a=[1,2]", "--len", "o=2", "--json"];
+    let run = || json(&vyre_with_cache(&cache, &args));
+    let (first, second) = (run(), run());
+    let telemetry = |report: &Value| {
+        let names = ["compiles", "disk_hits", "disk_misses", "cache_hits", "cache_misses"];
+        names.map(|name| report["telemetry"][name].as_u64().expect("a counter"))
+    };
+    assert_eq!(telemetry(&first), [1, 0, 1, 0, 1]);
+    assert_eq!(telemetry(&second), [0, 1, 0, 1, 0]);
+    assert_eq!(first["outputs"], second["outputs"]);
+    let output = vyre_with_cache(&cache, &args[..6]);
+    assert!(stderr(&output).contains("(found compiled)"), "{}", stderr(&output));
+}
+
+#[cfg(unix)]
+#[test]
+fn a_cache_folder_that_others_may_write_is_refused() {
+    use std::os::unix::fs::PermissionsExt;
+    let folder = Folder::new("open");
+    let file = folder.file("add.vyre", ADD);
+    let cache = folder.0.path().join("cache");
+    std::fs::create_dir(&cache).expect("a folder");
+    std::fs::set_permissions(&cache, std::fs::Permissions::from_mode(0o777)).expect("its rights");
+    for backend in ["auto", "cpu"] {
+        let args = ["run", &file, "--in", "a=[1]", "--len", "o=1", "--backend", backend, "--json"];
+        let output = vyre_with_cache(&cache, &args);
+        assert_eq!(code(&output), 3, "{}", stderr(&output));
+        let error = &json(&output)["error"];
+        assert_eq!(error["code"], "D041");
+        assert!(error["help"].as_str().is_some_and(|help| help.contains("chmod go-w")), "{error}");
+    }
+    assert_eq!(std::fs::read_dir(&cache).expect("the folder").count(), 0);
+    // The reference needs no cache, and the list says why the other is missing.
+    let args = ["run", &file, "--in", "a=[1]", "--len", "o=1", "--backend", "reference"];
+    assert_eq!(code(&vyre_with_cache(&cache, &args)), 0);
+    let output = vyre_with_cache(&cache, &["devices"]);
+    assert_eq!(code(&output), 0);
+    assert!(stdout(&output).contains("missing   [D041] others may write"), "{}", stdout(&output));
+}
+
+#[test]
+fn devices_lists_backends_and_says_what_is_missing() {
+    let report = json(&vyre(&["devices", "--json"]));
+    let backends = report["backends"].as_array().expect("a list");
+    let names: Vec<&str> = backends.iter().filter_map(|backend| backend["name"].as_str()).collect();
+    assert_eq!(names, ["cpu", "reference", "wgpu"]);
+    let (cpu, wgpu) = (&backends[0], &backends[2]);
+    assert_eq!(cpu["available"], true);
+    assert!(cpu["version"].as_str().is_some_and(|version| version.contains("cranelift")), "{cpu}");
+    let features = cpu["features"].as_array().expect("a list");
+    for feature in ["exact_floats", "native_grid_sync", "host_memory"] {
+        assert!(features.iter().any(|other| other == feature), "{feature}");
+    }
+    assert!(cpu["limits"]["parallelism"].as_u64().is_some_and(|threads| threads > 0));
+    assert_eq!((&wgpu["available"], &wgpu["error"]["code"]), (&false.into(), &"C007".into()));
+    let text = stdout(&vyre(&["devices"]));
+    for words in ["cpu: all cores", "  features  exact_floats", "reference: ", "wgpu\n  missing   [C007]"] {
+        assert!(text.contains(words), "{text}");
+    }
+}
+
+#[test]
+fn emit_prints_what_the_cpu_runs() {
+    let folder = Folder::new("emit");
+    let file = folder.file("add.vyre", ADD);
+    let output = vyre(&["emit", &file, "--target", "clif"]);
+    assert_eq!(code(&output), 0, "{}", stderr(&output));
+    assert!(stdout(&output).starts_with("function u0:0("), "{}", stdout(&output));
+    let path = folder.path("add.s");
+    let output = vyre(&["emit", &file, "--target", "asm", "--out", &path]);
+    assert_eq!((code(&output), stdout(&output)), (0, String::new()));
+    assert!(
+        std::fs::read_to_string(&path).is_ok_and(|text| text.lines().count() > 10 && text.ends_with('\n'))
+    );
+    assert_eq!(code(&vyre(&["emit", &file, "--target", "wgsl"])), 3);
+    assert_eq!(code(&vyre(&["emit", &file])), 2);
+    assert_eq!(code(&vyre(&["emit", &file, "--target", "clif", "--out", &folder.path("no/such.s")])), 1);
+    let broken = folder.file("broken.vyre", "program b { let x = 1 + true; }");
+    let output = vyre(&["emit", &broken, "--target", "clif"]);
+    assert_eq!(code(&output), 1);
+    assert!(stderr(&output).contains("error[V011]") && stderr(&output).contains("broken.vyre:1:"));
+}
+
 /// Every mistake with its exit code, error code and words that must stand in the message or help.
 #[test]
 fn mistakes_are_explained() {
@@ -173,6 +348,7 @@ fn mistakes_are_explained() {
     let missing = folder.path("missing.vyre");
     let no_file = format!("a=@{}", folder.path("none.bin"));
     let (odd, bad_out) = (format!("a=@{odd}"), format!("o={}", folder.path("no/such/folder.bin")));
+    let huge = "2000000000,2000000000,4000000000";
     let cases: Vec<(i32, &str, &[&str], Vec<&str>)> = vec![
         (1, "C003", &["`a` is missing", "--in a="], vec!["run", &add, "--len", "o=1"]),
         (1, "I007", &["no buffer `aa`", "did you mean `a`"], vec!["run", &add, "--in", "aa=[1]"]),
@@ -198,13 +374,19 @@ fn mistakes_are_explained() {
         (1, "C005", &["`a` is `read`"], vec!["run", &add, "--in", "a=[1]", "--len", "o=1", "--out", "a=x"]),
         (1, "G001", &["2 axes", "--grid"], vec!["run", &grid]),
         (1, "G002", &["axis y"], vec!["run", &grid, "--grid", "1,4294967295"]),
-        (1, "E003", &["no memory"], vec!["run", &grid, "--grid", "2000000000,2000000000,4000000000"]),
+        (1, "D004", &["no memory"], vec!["run", &grid, "--grid", huge, "--backend", "reference"]),
+        (3, "D003", &["a grid of", "vyre devices"], vec!["run", &grid, "--grid", huge]),
         (1, "V011", &["one type"], vec!["run", &broken]),
-        (3, "C007", &["`cpu` is not available"], vec!["run", &add, "--backend", "cpu"]),
         (3, "C007", &["`wgpu` is not available"], vec!["run", &add, "--backend", "wgpu"]),
         (1, "C016", &["not UTF-8"], vec!["run", &binary]),
         (1, "C015", &["99999999999"], vec!["run", &add, "--in", "a=zeros:99999999999"]),
-        (3, "C008", &["route"], vec!["run", &grid, "--grid", "1", "--route", "host"]),
+        (3, "D003", &["grid barrier", "route"], vec!["run", &grid, "--grid", "1", "--route", "host"]),
+        (
+            3,
+            "D003",
+            &["native float mode", "native_floats", "vyre devices"],
+            vec!["run", &add, "--backend", "reference", "--float", "native"],
+        ),
     ];
     for (exit, error, words, args) in cases {
         let output = vyre(&args);
@@ -230,8 +412,8 @@ fn a_closed_pipe_is_no_error() {
     let folder = Folder::new("pipe");
     let file = folder.file("add.vyre", ADD);
     for more in [&["--len", "o=3"][..], &["--len", "o=3", "--json"], &[]] {
-        let mut command = Command::new(env!("CARGO_BIN_EXE_vyre"));
-        command.args(["run", &file, "--in", "a=[1,-2,3]"]).args(more);
+        let mut command = command(&["run", &file, "--in", "a=[1,-2,3]"]);
+        command.args(more);
         let (reader, writer) = std::io::pipe().expect("a pipe");
         drop(reader);
         let output = command.stdout(writer).output().expect("the binary starts");
@@ -242,8 +424,15 @@ fn a_closed_pipe_is_no_error() {
 
 #[test]
 fn wrong_usage_is_exit_code_2() {
-    let cases: [&[&str]; 6] =
-        [&[], &["walk"], &["run"], &["run", "x", "--grid", "a"], &["run", "x", "--timeout", "5"], &["check"]];
+    let cases: [&[&str]; 7] = [
+        &[],
+        &["walk"],
+        &["run"],
+        &["run", "x", "--grid", "a"],
+        &["run", "x", "--timeout", "5"],
+        &["run", "x", "--threads", "0"],
+        &["check"],
+    ];
     for args in cases {
         assert_eq!(code(&vyre(args)), 2, "{args:?}");
     }
@@ -262,8 +451,8 @@ fn a_full_disk_is_an_error() {
     let file = folder.file("add.vyre", ADD);
     for more in [&[][..], &["--json"]] {
         let full = std::fs::OpenOptions::new().write(true).open("/dev/full").expect("a full device");
-        let mut command = Command::new(env!("CARGO_BIN_EXE_vyre"));
-        command.args(["run", &file, "--in", "a=[1]", "--len", "o=1"]).args(more);
+        let mut command = command(&["run", &file, "--in", "a=[1]", "--len", "o=1"]);
+        command.args(more);
         let output = command.stdout(full).output().expect("the binary starts");
         assert_eq!(code(&output), 1, "{}", stderr(&output));
         assert!(stderr(&output).contains("standard output"), "{}", stderr(&output));

@@ -25,6 +25,9 @@ pub struct CpuOptions {
     pub placement: Placement,
     /// The folder of compiled programs; `None` keeps none on disk.
     pub cache_folder: Option<std::path::PathBuf>,
+    /// A launch of fewer operations than about this many stays on the thread that asks for it, unless it has grid
+    /// barriers: waking others would cost more.
+    pub share_from: u64,
 }
 
 impl Default for CpuOptions {
@@ -34,6 +37,7 @@ impl Default for CpuOptions {
             instructions: Instructions::default(),
             placement: Placement::default(),
             cache_folder: DiskCache::default_folder(),
+            share_from: 1 << 15,
         }
     }
 }

@@ -33,7 +33,7 @@ pub(crate) struct Compiled {
     pub(crate) stack_bytes: u64,
 }
 
-/// Text for people: what [`Compiler::listing`] shows.
+/// Text for people: what [`CpuBackend::listing`](crate::CpuBackend::listing) shows.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Listing {
     /// The compiler's intermediate form, before it optimises.

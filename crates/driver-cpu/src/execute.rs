@@ -1,6 +1,6 @@
 //! Executes batches: one step after the other, on the caller's thread and the workers.
 
-use crate::backend::Core;
+use crate::backend::{Core, CpuOptions};
 use crate::launch::Launcher;
 use crate::memory::Memory;
 use crate::pipeline::CpuPipeline;
@@ -35,8 +35,11 @@ impl Core {
         deadline: Deadline,
     ) -> Result<Outcome> {
         let last: Vec<Option<usize>> = (0..batch.temporaries.len()).map(|i| batch.last_use(i)).collect();
-        let temporaries = batch.temporaries.into_iter().map(|temporary| self.place(temporary));
-        let mut held = Held { temporaries: temporaries.collect::<Result<_>>()?, residents };
+        let temporaries = tracing::debug_span!("upload").in_scope(|| {
+            let temporaries = batch.temporaries.into_iter().map(|temporary| self.place(temporary));
+            temporaries.collect::<Result<_>>()
+        })?;
+        let mut held = Held { temporaries, residents };
         let _watch = self.timer.watch(deadline, stop);
         let mut outcome = Outcome::default();
         let mut nanos = 0;
@@ -99,7 +102,8 @@ impl Core {
         let bindings: Vec<(*mut u8, u64)> =
             launch.bindings.iter().map(|binding| (held.address(*binding), binding.bytes)).collect();
         let threads = threads.unwrap_or(self.options.threads).clamp(1, self.options.threads);
-        let launcher = Launcher { pool: &self.pool, placement: self.options.placement, threads };
+        let CpuOptions { placement, share_from, .. } = self.options;
+        let launcher = Launcher { pool: &self.pool, placement, threads, share_from };
         self.telemetry.launches(1);
         launcher.launch(pipeline, &bindings, launch.grid, stop, deadline)
     }

@@ -27,9 +27,6 @@ struct Launch<'a> {
 // SAFETY: buffers and storage are shared by the workers as the program says; the rest is atomic or locked.
 unsafe impl Sync for Launch<'_> {}
 
-/// Below this many operations a launch is not worth waking anybody for.
-const ALONE: u64 = 1 << 15;
-
 /// Into how many parts the work of each thread is cut, so that a thread that is late leaves its parts to others.
 const PARTS: u64 = 16;
 
@@ -44,6 +41,8 @@ pub(crate) struct Launcher<'a> {
     pub(crate) pool: &'a Pool,
     pub(crate) placement: Placement,
     pub(crate) threads: usize,
+    /// Below this many operations a launch is not worth waking anybody for.
+    pub(crate) share_from: u64,
 }
 
 impl Launcher<'_> {
@@ -125,7 +124,7 @@ impl Launcher<'_> {
     fn members(&self, pipeline: &CpuPipeline, grid: Grid, total: u64) -> usize {
         let invocations: u64 = grid.workgroup_size().iter().map(|n| u64::from(*n)).product();
         let work = total.saturating_mul(invocations).saturating_mul(u64::from(pipeline.weight.max(1)));
-        if work < ALONE && !pipeline.segmented {
+        if work < self.share_from && !pipeline.segmented {
             return 1;
         }
         self.threads.min(usize::try_from(total).unwrap_or(usize::MAX)).max(1)

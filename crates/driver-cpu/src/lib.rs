@@ -1,6 +1,6 @@
 //! The CPU backend of vyre: any machine, nothing to install, all cores.
 //!
-//! A kernel becomes one function of machine code ([`mod@shape`] says how it is laid out), each worker of a pool calls
+//! A kernel becomes one function of machine code (`shape` says how it is laid out), each worker of a pool calls
 //! it once per launch, and workgroups are claimed from a shared counter.
 
 mod backend;

@@ -7,7 +7,7 @@ use vyre_driver_cpu::{CpuBackend, CpuOptions};
 use vyre_foundation::Program;
 
 fn backend(threads: usize) -> Arc<CpuBackend> {
-    let options = CpuOptions { threads, cache_folder: None, ..CpuOptions::default() };
+    let options = CpuOptions { threads, cache_folder: None, share_from: 0, ..CpuOptions::default() };
     Arc::new(CpuBackend::with_options(options).expect("a CPU"))
 }
 

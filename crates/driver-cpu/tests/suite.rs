@@ -7,7 +7,8 @@ use vyre_driver_cpu::{CpuBackend, CpuOptions, Instructions, Placement};
 use vyre_reference::Schedule;
 
 fn backend(options: CpuOptions) -> Arc<CpuBackend> {
-    let options = CpuOptions { threads: 8, cache_folder: None, ..options };
+    // However little there is to do, all threads take part.
+    let options = CpuOptions { threads: 8, cache_folder: None, share_from: 0, ..options };
     Arc::new(CpuBackend::with_options(options).expect("a CPU"))
 }
 

@@ -139,8 +139,7 @@ pub struct DeviceProfile {
 impl DeviceProfile {
     /// The error for something that needs a feature which this device does not have.
     pub fn unsupported(&self, what: impl Into<String>, feature: Feature) -> Error {
-        let help =
-            format!("it needs the feature `{feature}`; ask `acquire_preferred` for a backend that has it");
+        let help = format!("it needs the feature `{feature}`: choose a backend that has it");
         Error::Unsupported { feature: what.into(), backend: self.backend, help }
     }
 }

@@ -285,7 +285,7 @@ impl Inner {
         stop: &Stop,
         deadline: Deadline,
     ) -> Result<Outcome> {
-        let mut work = Work::new(batch.temporaries, pins)?;
+        let mut work = tracing::debug_span!("upload").in_scope(|| Work::new(batch.temporaries, pins))?;
         let mut outcome = Outcome::default();
         for step in batch.steps {
             stop.check(deadline)?;

@@ -1,19 +1,17 @@
 //! Every `.vyre` file under `tests/files` and `examples` is a test. CONTRIBUTING.md describes the headers.
 //!
-//! A file runs on the reference under several schedules, from its text and from the text and wire form that it
-//! is printed and encoded to. `cargo test -p vyre-cli --test files -- --bless` rewrites what is expected; a word
+//! A file runs on the reference under several schedules, as it is written and as it is raised from its flat form,
+//! and on the CPU with several numbers of threads; its printed text and wire form must give it back. `cargo test -p vyre-cli --test files -- --bless` rewrites what is expected; a word
 //! after it chooses files, as for any test.
 
 mod header;
+mod runs;
 
-use header::{Finding, Header, Run};
+use header::{Finding, Header};
 use libtest_mimic::{Arguments, Failed, Trial};
 use std::path::{Path, PathBuf};
-use vyre_cli::failure::Failure;
-use vyre_cli::{run, values};
 use vyre_foundation::diagnostic::{Severity, Style};
 use vyre_foundation::{Diagnostics, Program, text};
-use vyre_reference::{Error, Options, Outcome, Schedule};
 
 fn main() {
     let (bless, words): (Vec<_>, Vec<_>) = std::env::args().partition(|word| word == "--bless");
@@ -70,9 +68,9 @@ fn check(path: &Path, name: &str, bless: bool) -> Result<(), String> {
     let mut lines: Vec<String> = text.lines().map(str::to_owned).collect();
     let mut problems = Vec::new();
     for run in header.runs.iter().rev() {
-        match (check_run(&program, run), bless) {
+        match (runs::check(&program, run), bless) {
             (Ok(()), _) => {}
-            (Err(_), true) => bless_run(&program, run, &mut lines)?,
+            (Err(_), true) => runs::bless(&program, run, &mut lines)?,
             (Err(problem), false) => problems.push(format!("line {}: {problem}", run.line)),
         }
     }
@@ -133,114 +131,4 @@ fn position(text: &str, byte: usize) -> (usize, usize) {
     let before = &text[..byte];
     let line_start = before.rfind('\n').map_or(0, |at| at + 1);
     (before.matches('\n').count() + 1, before[line_start..].chars().count() + 1)
-}
-
-/// The schedules that every run must give the same bytes under.
-const SCHEDULES: [Schedule; 5] =
-    [Schedule::InOrder, Schedule::RoundRobin, Schedule::Reversed, Schedule::Random(1), Schedule::Random(2)];
-
-fn execute(program: &Program, run: &Run, schedule: Schedule) -> Result<Outcome, Failure> {
-    let request = run::gather(program, &run.args)?;
-    let inputs: Vec<&[u8]> = request.inputs.iter().map(Vec::as_slice).collect();
-    let options = Options { schedule, ..request.options };
-    Ok(vyre_reference::run(program, &inputs, &options)?)
-}
-
-/// The program raised from its flat form, which must come back as the same flat form.
-fn raised(program: &Program) -> Result<Program, String> {
-    let kernel = vyre_lower::lower(program);
-    let raised = vyre_lower::raise(&kernel);
-    if let Err(found) = raised.validate() {
-        return Err(format!("the raised program is not valid: {found}\n{raised}"));
-    }
-    // A trap ends its invocation in the raised program as well, next to the condition that says so.
-    if program.stats().traps > 0 {
-        return Ok(raised);
-    }
-    let again = vyre_lower::lower(&raised);
-    if again != kernel {
-        let again = vyre_lower::raise(&again);
-        return Err(format!("lowering the raised program gives another kernel:\n{raised}\n{again}"));
-    }
-    Ok(raised)
-}
-
-fn check_run(program: &Program, run: &Run) -> Result<(), String> {
-    for schedule in SCHEDULES {
-        let outcome = execute(program, run, schedule);
-        compare(program, run, outcome).map_err(|problem| format!("{problem} (schedule {schedule:?})"))?;
-    }
-    let raised = raised(program)?;
-    for schedule in SCHEDULES {
-        let outcome = execute(&raised, run, schedule);
-        compare(program, run, outcome)
-            .map_err(|problem| format!("{problem} (schedule {schedule:?}, raised)\n{raised}"))?;
-    }
-    Ok(())
-}
-
-fn compare(program: &Program, run: &Run, outcome: Result<Outcome, Failure>) -> Result<(), String> {
-    let outcome = match (outcome, &run.error, &run.trap) {
-        (Err(Failure::Run(Error::Trap(trap))), None, Some((tag, value, invocation))) => {
-            let same = trap.tag == tag.as_str() && trap.value == *value && trap.invocation == *invocation;
-            return if same { Ok(()) } else { Err(format!("found another trap: {trap:?}")) };
-        }
-        (Err(failure), Some(code), _) if failure.code() == code => return Ok(()),
-        (Err(failure), ..) => return Err(format!("[{}] {failure}", failure.code())),
-        (Ok(_), Some(code), _) => return Err(format!("expected error {code}, but it ran")),
-        (Ok(_), _, Some(trap)) => return Err(format!("expected the trap {trap:?}, but it ran")),
-        (Ok(outcome), None, None) => outcome,
-    };
-    let expected: Vec<&str> = run.outputs.iter().map(|(name, ..)| name.as_str()).collect();
-    let found: Vec<&str> = program.outputs().map(|buffer| buffer.name().as_str()).collect();
-    if expected != found {
-        return Err(format!("expectations for {expected:?}, but the outputs are {found:?}"));
-    }
-    for ((buffer, bytes), (name, value, line)) in
-        program.outputs().zip(&outcome.outputs).zip(run.outputs.iter())
-    {
-        let expected = values::parse(value, buffer.element()).map_err(|e| format!("line {line}: {e}"))?;
-        if expected != *bytes {
-            return Err(format!("`{name}` should be {value}, found {}", list(buffer.element(), bytes)));
-        }
-    }
-    if run.passes.is_some_and(|passes| passes != outcome.passes) {
-        return Err(format!("found {} passes", outcome.passes));
-    }
-    if run.converged.is_some() && run.converged != outcome.converged {
-        return Err(format!("found converged: {:?}", outcome.converged));
-    }
-    Ok(())
-}
-
-fn list(element: vyre_foundation::Element, bytes: &[u8]) -> String {
-    let items = bytes.chunks_exact(element.size()).map(|item| values::show(element, item));
-    format!("[{}]", items.collect::<Vec<_>>().join(","))
-}
-
-/// Replaces the expectations of a run by what it gives.
-fn bless_run(program: &Program, run: &Run, lines: &mut Vec<String>) -> Result<(), String> {
-    let mut wanted = Vec::new();
-    match execute(program, run, Schedule::InOrder) {
-        Ok(outcome) => {
-            for (buffer, bytes) in program.outputs().zip(&outcome.outputs) {
-                wanted.push(format!("// expect: {} = {}", buffer.name(), list(buffer.element(), bytes)));
-            }
-            if let Some(converged) = outcome.converged {
-                wanted.push(format!("// passes: {}", outcome.passes));
-                wanted.push(format!("// converged: {converged}"));
-            }
-        }
-        Err(Failure::Run(Error::Trap(trap))) => {
-            wanted.push(format!("// trap: \"{}\" {} {}", trap.tag, trap.value, trap.invocation));
-        }
-        Err(failure) => wanted.push(format!("// error: {}", failure.code())),
-    }
-    let is_expectation = |line: &String| {
-        let keys = ["// expect:", "// trap:", "// passes:", "// converged:", "// error:"];
-        keys.iter().any(|key| line.trim_start().starts_with(key))
-    };
-    let end = (run.line..lines.len()).find(|&i| !is_expectation(&lines[i])).unwrap_or(lines.len());
-    lines.splice(run.line..end, wanted);
-    Ok(())
 }
