@@ -1,0 +1,23 @@
+@group(0) @binding(0) var<storage, read> source: array<u32>;
+@group(0) @binding(1) var<storage, read_write> result: array<u32>;
+
+var<workgroup> neighbours: array<u32, 64>;
+
+@compute @workgroup_size(64)
+fn main(
+    @builtin(workgroup_id) group: vec3<u32>,
+    @builtin(num_workgroups) groups: vec3<u32>,
+    @builtin(local_invocation_index) lane: u32,
+) {
+    let i = (group.y * groups.x + group.x) * 64u + lane;
+    var value = select(0u, source[i], i < arrayLength(&source));
+    for (var k = 0u; k < 16u; k++) {
+        neighbours[lane] = value;
+        workgroupBarrier();
+        value = value * 3u + neighbours[(lane + 1u) % 64u];
+        workgroupBarrier();
+    }
+    if i < arrayLength(&result) {
+        result[i] = value;
+    }
+}

@@ -1,0 +1,142 @@
+//! What is measured: each kernel in four languages, its inputs and its natural Rust.
+//!
+//! The programs stand in `kernels/`, one file per language. All of them declare the buffers of the case in the same
+//! order, so that a contender only needs bytes. Inputs come from fixed seeds.
+
+mod barriers;
+mod bfs;
+mod collatz;
+mod dfa;
+mod hash;
+mod map;
+mod nbody;
+mod reduce;
+mod saxpy;
+
+use crate::data::{Buffer, Data};
+
+/// One kernel with its inputs.
+pub(crate) struct Case {
+    /// Its name on the command line.
+    pub(crate) name: &'static str,
+    /// How much there is to do.
+    pub(crate) size: String,
+    /// The kernel in each language.
+    pub(crate) text: Text,
+    /// The buffers, in the order in which the kernels declare them.
+    pub(crate) buffers: Vec<Buffer>,
+    /// How many invocations a workgroup has.
+    pub(crate) workgroup_size: usize,
+    /// How many workgroups there are.
+    pub(crate) workgroups: usize,
+    /// Natural Rust, over the contents of the buffers, in the rayon pool that it is called in.
+    pub(crate) natural: fn(&mut [Data]),
+}
+
+/// A kernel in each language. The name of the program and of the OpenCL kernel is that of its file.
+pub(crate) struct Text {
+    pub(crate) name: &'static str,
+    pub(crate) vyre: &'static str,
+    pub(crate) opencl: &'static str,
+    // Only a build with the feature `wgpu` reads it.
+    #[cfg_attr(not(feature = "wgpu"), allow(dead_code))]
+    pub(crate) wgsl: &'static str,
+}
+
+/// The three texts of a kernel.
+macro_rules! text {
+    ($name:literal) => {
+        $crate::cases::Text {
+            name: $name,
+            vyre: include_str!(concat!("../../kernels/", $name, ".vyre")),
+            opencl: include_str!(concat!("../../kernels/", $name, ".cl")),
+            wgsl: include_str!(concat!("../../kernels/", $name, ".wgsl")),
+        }
+    };
+}
+use text;
+
+/// How a case is made from a scale, with its name and what it shows.
+pub(crate) struct Entry {
+    pub(crate) name: &'static str,
+    pub(crate) what: &'static str,
+    pub(crate) make: fn(f64) -> Case,
+}
+
+/// Every case.
+pub(crate) const CASES: &[Entry] = &[
+    Entry { name: "saxpy", what: "y = a * x + y over 64 M f32", make: saxpy::case },
+    Entry { name: "hash", what: "64 rounds of an integer hash over 4 M u32", make: hash::case },
+    Entry {
+        name: "bfs",
+        what: "one level of breadth-first search, 1 M nodes and 8 M edges",
+        make: bfs::case,
+    },
+    Entry { name: "collatz", what: "steps to reach 1 from each of 1 to 2 million", make: collatz::case },
+    Entry { name: "nbody", what: "one step of 4096 bodies, every pair", make: nbody::case },
+    Entry {
+        name: "dfa",
+        what: "matches of an automaton in 64 MB of text, by chunks of 4 KB",
+        make: dfa::case,
+    },
+    Entry {
+        name: "reduce",
+        what: "sums of 256 elements by 9 workgroup barriers, 16 M u32",
+        make: reduce::case,
+    },
+    Entry { name: "map1m", what: "a map over 1 M u32", make: map::case },
+    Entry { name: "barriers", what: "1 M invocations through 32 workgroup barriers", make: barriers::case },
+];
+
+/// The case of one workgroup whose launches are timed one by one.
+pub(crate) fn one_workgroup() -> Case {
+    map::of("dispatch", 64)
+}
+
+/// A small saxpy, for the time from text to a first result.
+pub(crate) fn small_saxpy() -> Case {
+    saxpy::of(256)
+}
+
+/// A size under a scale, as a multiple of a unit and at least one unit.
+fn scaled(size: usize, scale: f64, unit: usize) -> usize {
+    ((size as f64 * scale / unit as f64).round() as usize).max(1) * unit
+}
+
+/// A count for people: `64 M`, `4096`.
+fn count(n: usize) -> String {
+    const M: usize = 1 << 20;
+    const K: usize = 1 << 10;
+    match n {
+        n if n >= M && n.is_multiple_of(M) => format!("{} M", n / M),
+        n if n >= 10 * M => format!("{:.1} M", n as f64 / M as f64),
+        n if n >= 64 * K => format!("{:.0} K", n as f64 / K as f64),
+        n => n.to_string(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sizes_are_whole_units() {
+        assert_eq!(scaled(1 << 20, 0.1, 256), 104_960 / 256 * 256);
+        assert_eq!(scaled(1 << 20, 0.0, 256), 256);
+    }
+
+    #[test]
+    fn counts_are_short() {
+        assert_eq!(count(64 << 20), "64 M");
+        assert_eq!(count(4096), "4096");
+        assert_eq!(count(104_960), "102 K");
+    }
+
+    #[test]
+    fn names_are_unique() {
+        let mut names: Vec<_> = CASES.iter().map(|entry| entry.name).collect();
+        names.sort_unstable();
+        names.dedup();
+        assert_eq!(names.len(), CASES.len());
+    }
+}

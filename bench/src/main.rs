@@ -1,0 +1,181 @@
+//! Measures vyre on the CPU against natural Rust, OpenCL and wgpu: on equal inputs, in one run, with results
+//! compared byte for byte. `README.md` says how to read what it prints.
+
+mod cases;
+mod compile;
+mod contender;
+mod data;
+#[cfg(feature = "wgpu")]
+mod gpu;
+mod measure;
+mod natural;
+mod opencl;
+mod report;
+mod vyre;
+
+use anyhow::{Context as _, Result, bail};
+use cases::CASES;
+use clap::Parser;
+use contender::Platform;
+use measure::{Repeat, Row};
+use report::{Report, Setting};
+use std::fs;
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+/// Measures vyre on the CPU against natural Rust, OpenCL and wgpu.
+#[derive(Parser)]
+struct Args {
+    /// Lists what can be measured.
+    #[arg(long)]
+    list: bool,
+    /// Measures only these, separated by commas.
+    #[arg(long, value_delimiter = ',', value_name = "NAMES")]
+    only: Vec<String>,
+    /// Makes every input so many times as large.
+    #[arg(long, default_value_t = 1.0, value_name = "FACTOR")]
+    scale: f64,
+    /// How often each contender runs each kernel.
+    #[arg(long, default_value_t = 7, value_name = "N")]
+    reps: usize,
+    /// The threads of the parallel runs.
+    #[arg(long, default_value_t = 2, value_name = "N")]
+    threads: usize,
+    /// Writes all figures as JSON.
+    #[arg(long, value_name = "FILE")]
+    json: Option<PathBuf>,
+    /// Draws the ratios as a chart.
+    #[arg(long, value_name = "FILE")]
+    svg: Option<PathBuf>,
+}
+
+/// What is measured beside the cases.
+const DISPATCH: (&str, &str) = ("dispatch", "median latency of a launch of one workgroup");
+const COMPILE: (&str, &str) = ("compile", "from the text of saxpy to code, and to a first result");
+
+/// How many launches of one workgroup a turn has.
+const LAUNCHES: usize = 1000;
+
+fn main() -> ExitCode {
+    match run(&Args::parse()) {
+        Ok(true) => ExitCode::SUCCESS,
+        Ok(false) => ExitCode::FAILURE,
+        Err(error) => {
+            eprintln!("error: {error:#}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+/// Whether all results of vyre and natural Rust are the same.
+fn run(args: &Args) -> Result<bool> {
+    if args.list {
+        let cases = CASES.iter().map(|entry| (entry.name, entry.what));
+        for (name, what) in cases.chain([DISPATCH, COMPILE]) {
+            println!("{name:<10} {what}");
+        }
+        return Ok(true);
+    }
+    check(args)?;
+    let wanted = |name: &str| args.only.is_empty() || args.only.iter().any(|only| only == name);
+    limit_others(args.threads);
+    let mut threads = vec![1, args.threads];
+    threads.dedup();
+    let platforms = platforms(&threads)?;
+    let setting = Setting::new(args.scale, args.reps, args.threads, &platforms);
+    setting.print();
+
+    let mut rows = Vec::new();
+    for entry in CASES.iter().filter(|entry| wanted(entry.name)) {
+        eprintln!("measuring {} ...", entry.name);
+        let case = (entry.make)(args.scale);
+        rows.push(note(measure::measure(&case, &platforms, Repeat { turns: args.reps, runs: 1 })?));
+    }
+    let dispatch = if wanted(DISPATCH.0) {
+        eprintln!("measuring {} ...", DISPATCH.0);
+        let repeat = Repeat { turns: args.reps, runs: LAUNCHES };
+        Some(note(measure::measure(&cases::one_workgroup(), &platforms, repeat)?))
+    } else {
+        None
+    };
+    let compile = if wanted(COMPILE.0) {
+        eprintln!("measuring {} ...", COMPILE.0);
+        Some(compile::measure(&threads, &platforms, args.reps)?)
+    } else {
+        None
+    };
+
+    let report = Report { setting, rows, dispatch, compile };
+    print!("{}", report::table::render(&report));
+    if let Some(path) = &args.json {
+        let text = serde_json::to_string_pretty(&report::json::render(&report))?;
+        fs::write(path, text + "\n").with_context(|| format!("cannot write {}", path.display()))?;
+    }
+    if let Some(path) = &args.svg {
+        let text = report::svg::render(&report);
+        fs::write(path, text).with_context(|| format!("cannot write {}", path.display()))?;
+    }
+    Ok(report.is_right())
+}
+
+fn check(args: &Args) -> Result<()> {
+    if !(args.scale > 0.0 && args.scale <= 16.0) {
+        bail!("the scale is more than 0 and at most 16");
+    }
+    if args.reps == 0 || args.threads == 0 {
+        bail!("the repetitions and threads are at least 1");
+    }
+    let known = || CASES.iter().map(|entry| entry.name).chain([DISPATCH.0, COMPILE.0]);
+    if let Some(name) = args.only.iter().find(|only| !known().any(|name| name == *only)) {
+        bail!("there is no `{name}`; there are: {}", known().collect::<Vec<_>>().join(", "));
+    }
+    Ok(())
+}
+
+/// Says at once who could not run a case.
+fn note(row: Row) -> Row {
+    for (platform, why) in &row.skipped {
+        eprintln!("  {platform} skips {}: {why}", row.name);
+    }
+    row
+}
+
+/// All that can be compared here. Natural Rust is first, because the others are compared with it.
+fn platforms(threads: &[usize]) -> Result<Vec<Box<dyn Platform>>> {
+    let most = threads.iter().copied().max().unwrap_or(1);
+    let mut platforms: Vec<Box<dyn Platform>> =
+        vec![Box::new(natural::Natural::new(threads)?), Box::new(vyre::Vyre::new(threads)?)];
+    match opencl::OpenCl::new(most) {
+        Ok(opencl) => platforms.push(Box::new(opencl)),
+        Err(error) => eprintln!("opencl is skipped: {error:#}"),
+    }
+    #[cfg(feature = "wgpu")]
+    match gpu::Wgpu::new(most) {
+        Ok(wgpu) => platforms.push(Box::new(wgpu)),
+        Err(error) => eprintln!("wgpu is skipped: {error:#}"),
+    }
+    #[cfg(not(feature = "wgpu"))]
+    eprintln!("wgpu is skipped: built without the feature `wgpu`");
+    Ok(platforms)
+}
+
+/// Asks the other runtimes for as many threads as vyre and Rust get, and to compile every time. What the caller
+/// has set stays as it is.
+fn limit_others(threads: usize) {
+    let threads = threads.to_string();
+    let settings = [
+        // PoCL, up to version 3 and from version 4 on.
+        ("POCL_MAX_PTHREAD_COUNT", threads.as_str()),
+        ("POCL_CPU_MAX_CU_COUNT", threads.as_str()),
+        ("POCL_KERNEL_CACHE", "0"),
+        // Mesa's software driver.
+        ("LP_NUM_THREADS", threads.as_str()),
+        ("MESA_SHADER_CACHE_DISABLE", "true"),
+    ];
+    for (name, value) in settings {
+        if std::env::var_os(name).is_none() {
+            // SAFETY: no other thread has been started yet.
+            unsafe { std::env::set_var(name, value) };
+        }
+    }
+}

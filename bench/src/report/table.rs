@@ -1,0 +1,153 @@
+//! A table for the terminal.
+
+use super::Report;
+use crate::compile::Compile;
+use crate::measure::{Row, median};
+use std::fmt::Write as _;
+use std::time::Duration;
+
+/// The whole report as text.
+pub(crate) fn render(report: &Report) -> String {
+    let mut text = String::from("\n");
+    if !report.rows.is_empty() {
+        kernels(&mut text, report);
+    }
+    if let Some(dispatch) = &report.dispatch {
+        launches(&mut text, dispatch);
+    }
+    if let Some(compile) = &report.compile {
+        compilation(&mut text, compile);
+    }
+    verdict(&mut text, report);
+    text
+}
+
+fn kernels(text: &mut String, report: &Report) {
+    let many = report.setting.threads;
+    let others: Vec<&str> = report.setting.platforms.iter().map(|(name, _)| *name).skip(2).collect();
+    let mut head: Vec<String> =
+        ["kernel", "size", "vyre 1t", "rust 1t", "ratio 1t"].map(str::to_owned).into();
+    if many > 1 {
+        head.extend(["vyre", "rust", "ratio"].map(|what| format!("{what} {many}t")));
+        head.extend(["vyre gain", "rust gain", "quotient"].map(str::to_owned));
+    }
+    head.extend(others.iter().map(|name| (*name).to_owned()));
+    let mut lines = vec![head];
+    for row in &report.rows {
+        let mut line = vec![row.name.to_owned(), row.size.clone()];
+        let mut threads = vec![1, many];
+        threads.dedup();
+        for threads in threads {
+            line.push(milliseconds(row.best("vyre", threads)));
+            line.push(milliseconds(row.best("rust", threads)));
+            line.push(factor(row.ratio("vyre", threads)));
+        }
+        if many > 1 {
+            line.push(factor(row.speed_up("vyre", many)));
+            line.push(factor(row.speed_up("rust", many)));
+            line.push(factor(row.scaling(many)));
+        }
+        line.extend(others.iter().map(|name| milliseconds(row.best(name, many))));
+        lines.push(line);
+    }
+    text.push_str(
+        "Times in ms, best of all repetitions. `1t`: one thread. Gain: how many times faster than with one\n",
+    );
+    text.push_str("thread; quotient: vyre's gain by Rust's.\n\n");
+    align(text, &lines);
+}
+
+/// Lines of cells as columns: the first two to the left, figures to the right.
+fn align(text: &mut String, lines: &[Vec<String>]) {
+    let columns = lines.first().map_or(0, Vec::len);
+    let width = |column: usize| lines.iter().map(|line| line[column].chars().count()).max().unwrap_or(0);
+    let widths: Vec<usize> = (0..columns).map(width).collect();
+    for (number, line) in lines.iter().enumerate() {
+        let cell = |(column, cell): (usize, &String)| {
+            let width = widths[column];
+            if column < 2 { format!("{cell:<width$}") } else { format!("{cell:>width$}") }
+        };
+        let cells: Vec<String> = line.iter().enumerate().map(cell).collect();
+        let _ = writeln!(text, "{}", cells.join("  ").trim_end());
+        if number == 0 {
+            let rules: Vec<String> = widths.iter().map(|width| "-".repeat(*width)).collect();
+            let _ = writeln!(text, "{}", rules.join("  "));
+        }
+    }
+}
+
+fn launches(text: &mut String, row: &Row) {
+    text.push_str("\nLaunch of one workgroup, median and best in us:\n");
+    for timing in &row.timings {
+        let name = format!("{} {}t", timing.platform, timing.threads);
+        let (median, best) = (microseconds(timing.median()), microseconds(timing.best()));
+        let _ = writeln!(text, "  {name:<10} {median:>10} {best:>10}");
+    }
+}
+
+fn compilation(text: &mut String, compile: &Compile) {
+    text.push_str("\nCompiling saxpy with vyre, median and best in ms:\n");
+    let total = [("text to code", &compile.total)];
+    for (name, times) in compile.parts.iter().map(|(name, times)| (*name, times)).chain(total) {
+        let best = times.iter().copied().min();
+        let _ = writeln!(
+            text,
+            "  {name:<12} {:>10} {:>10}",
+            milliseconds(Some(median(times))),
+            milliseconds(best)
+        );
+    }
+    text.push_str("\nFrom the text of saxpy to a first result, median and best in ms:\n");
+    for (name, times) in &compile.first_result {
+        let best = times.iter().copied().min();
+        let _ = writeln!(
+            text,
+            "  {name:<12} {:>10} {:>10}",
+            milliseconds(Some(median(times))),
+            milliseconds(best)
+        );
+    }
+}
+
+fn verdict(text: &mut String, report: &Report) {
+    text.push('\n');
+    let mut all_equal = true;
+    for row in report.all_rows() {
+        for (platform, why) in &row.skipped {
+            let _ = writeln!(text, "{} cannot run {}: {why}", platform, row.name);
+        }
+        for timing in &row.timings {
+            if let Some(difference) = &timing.differs {
+                all_equal = false;
+                let (platform, threads) = (timing.platform, timing.threads);
+                let _ = writeln!(
+                    text,
+                    "DIFFERENT: {} on {platform} with {threads} threads, {difference}",
+                    row.name
+                );
+            }
+        }
+    }
+    if all_equal {
+        text.push_str("All results are equal to those of natural Rust, byte for byte.\n");
+    }
+}
+
+fn milliseconds(time: Option<Duration>) -> String {
+    let Some(time) = time else { return "-".to_owned() };
+    let milliseconds = time.as_secs_f64() * 1e3;
+    match milliseconds {
+        100.0.. => format!("{milliseconds:.0}"),
+        10.0.. => format!("{milliseconds:.1}"),
+        1.0.. => format!("{milliseconds:.2}"),
+        _ => format!("{milliseconds:.3}"),
+    }
+}
+
+fn microseconds(time: Duration) -> String {
+    format!("{:.2}", time.as_secs_f64() * 1e6)
+}
+
+fn factor(factor: Option<f64>) -> String {
+    factor.map_or("-".to_owned(), |factor| format!("{factor:.2}"))
+}
