@@ -93,8 +93,29 @@ fn zeroed_bytes(bytes: usize) -> Option<Vec<u8>> {
     let layout = Layout::array::<u8>(bytes).ok()?;
     // SAFETY: the layout is not empty.
     let start = unsafe { alloc_zeroed(layout) };
+    if start.is_null() {
+        return None;
+    }
+    #[cfg(target_os = "linux")]
+    ask_for_huge_pages(start, bytes);
     // SAFETY: the allocation has this layout, and all bytes are initialised.
-    (!start.is_null()).then(|| unsafe { Vec::from_raw_parts(start, bytes, bytes) })
+    Some(unsafe { Vec::from_raw_parts(start, bytes, bytes) })
+}
+
+/// Large buffers are walked from end to end: with huge pages that takes fewer faults and fewer walks of page tables.
+/// Where there are none nothing changes.
+#[cfg(target_os = "linux")]
+fn ask_for_huge_pages(start: *mut u8, bytes: usize) {
+    const LARGE: usize = 8 << 20;
+    if bytes < LARGE {
+        return;
+    }
+    let page = rustix::param::page_size();
+    let skipped = start.align_offset(page);
+    let length = (bytes - skipped) / page * page;
+    // SAFETY: whole pages inside the allocation; the advice changes how they are backed, not what they hold.
+    let _ =
+        unsafe { rustix::mm::madvise(start.add(skipped).cast(), length, rustix::mm::Advice::LinuxHugepage) };
 }
 
 #[cfg(unix)]

@@ -12,7 +12,7 @@
 //! ```
 
 use vyre_foundation::{BinOp, Scope, Type};
-use vyre_lower::{Homes, Item, ItemId, Kernel, RegionId, Value, ValueId};
+use vyre_lower::{Homes, Id, Item, ItemId, Kernel, RegionId, Value, ValueId};
 
 /// How often something runs.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
@@ -39,6 +39,8 @@ pub(crate) struct Shape<'k> {
     pub(crate) defined: Vec<Level>,
     /// Whether a row costs so little that it is rather computed again than kept.
     pub(crate) cheap: Vec<bool>,
+    /// On which axes loops over lanes count global ids, because the kernel uses them.
+    pub(crate) counts_global: [bool; 3],
     /// Whether time to compile matters more than time to run.
     pub(crate) is_large: bool,
     /// Whether there is more than one segment.
@@ -94,6 +96,7 @@ impl<'k> Shape<'k> {
             kernel,
             homes,
             lanes: kernel.workgroup_size.invocations() as u32,
+            counts_global: [false; 3],
             is_large: is_large(kernel),
             segmented: splits.contains(&Level::Grid),
             has_runs: splits.iter().any(|split| *split < Level::Lane),
@@ -107,6 +110,11 @@ impl<'k> Shape<'k> {
         };
         shape.define();
         for row in kernel.rows() {
+            if let (Value::Id(Id::Invocation, axis), true) =
+                (kernel.value(row), shape.homes.uses[row.index()] > 0)
+            {
+                shape.counts_global[axis as usize] = true;
+            }
             let is_result = matches!(kernel.value(row), Value::Param { .. } | Value::Out { .. });
             if !is_result && shape.homes.uses[row.index()] > 0 {
                 let (region, before) = (shape.homes.region[row.index()], shape.homes.before[row.index()]);

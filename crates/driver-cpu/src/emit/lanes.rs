@@ -4,6 +4,7 @@
 //! of it. A run goes over the lanes with x fastest. Where all that a run does stands in one `if` that compares
 //! an id with something that all lanes share, the loop goes over the lanes for which that holds and no others.
 
+use super::bounds::Access;
 use super::conditions::{Terms, comparison, swapped};
 use super::{Emitter, Keep, Span};
 use crate::context::{Calls, Context};
@@ -31,8 +32,10 @@ pub(super) struct Workgroup {
 /// The lane that the code at hand is for.
 #[derive(Clone, Copy)]
 pub(super) struct Lane {
-    /// Its id on each axis, as 64 bits.
+    /// Its global id on each axis where the loop counts these, else its local id, as 64 bits.
     pub(super) ids: [ir::Value; 3],
+    /// Where the loop counts global ids.
+    pub(super) is_global: [bool; 3],
 }
 
 /// Which lanes a run is for.
@@ -42,6 +45,12 @@ struct Trim {
     /// What is left to do for these lanes.
     span: Span,
 }
+
+/// How many lanes a round of a short run does.
+const UNROLL: u32 = 4;
+
+/// The most rows and items of a short run.
+const SHORT: usize = 16;
 
 impl Emitter<'_, '_> {
     /// A loop over workgroups around a stretch, which ends when all workgroups are done; `false` where there is nothing to
@@ -181,44 +190,101 @@ impl Emitter<'_, '_> {
     }
 
     fn lanes(&mut self, trim: &Trim, keeps: &[Keep]) {
-        let mark = self.log.len();
-        let size = self.shape.kernel.workgroup_size.size();
-        let exit = self.b.create_block();
         let zero = self.b.ins().iconst(I64, 0);
-        let mut ids = [zero; 3];
-        let mut loops = Vec::new();
-        for axis in [2, 1, 0] {
-            if size[axis] == 1 && trim.ranges[axis].is_none() {
-                continue;
-            }
-            let (first, end) =
-                trim.ranges[axis].unwrap_or_else(|| (zero, self.b.ins().iconst(I64, i64::from(size[axis]))));
-            let [head, behind] = [0; 2].map(|_| self.b.create_block());
-            if trim.ranges[axis].is_some() {
-                let some = self.icmp(IntCC::SignedLessThan, first, end);
-                self.b.ins().brif(some, head, &[first.into()], behind, &[]);
-            } else {
-                self.b.ins().jump(head, &[first.into()]);
-            }
-            self.b.switch_to_block(head);
-            ids[axis] = self.b.append_block_param(head, I64);
-            loops.push((head, behind, ids[axis], end));
+        self.over(&[2, 1, 0], Lane { ids: [zero; 3], is_global: [false; 3] }, trim, keeps);
+    }
+
+    /// Loops over the lanes on some axes, the first one outermost.
+    fn over(&mut self, axes: &[usize], mut lane: Lane, trim: &Trim, keeps: &[Keep]) {
+        let Some((&axis, inner)) = axes.split_first() else {
+            return self.one_lane(lane, trim.span, keeps);
+        };
+        let size = self.shape.kernel.workgroup_size.size()[axis];
+        if size == 1 && trim.ranges[axis].is_none() {
+            return self.over(inner, lane, trim, keeps);
         }
-        self.lane = Some(Lane { ids });
+        let (zero, all) = (self.b.ins().iconst(I64, 0), self.b.ins().iconst(I64, i64::from(size)));
+        let (mut first, mut end) = trim.ranges[axis].unwrap_or((zero, all));
+        if let (true, Some(workgroup)) = (self.shape.counts_global[axis], self.workgroup) {
+            first = self.b.ins().iadd(first, workgroup.base[axis]);
+            end = self.b.ins().iadd(end, workgroup.base[axis]);
+            lane.is_global[axis] = true;
+        }
+        let is_unrolled = inner.is_empty() && size >= 2 * UNROLL && self.is_short(trim.span);
+        if is_unrolled {
+            first = self.unrolled(axis, lane, first, end, trim.span, keeps);
+        }
+        let [head, behind] = [0; 2].map(|_| self.b.create_block());
+        if trim.ranges[axis].is_some() || is_unrolled {
+            let some = self.icmp(IntCC::SignedLessThan, first, end);
+            self.b.ins().brif(some, head, &[first.into()], behind, &[]);
+        } else {
+            self.b.ins().jump(head, &[first.into()]);
+        }
+        self.b.switch_to_block(head);
+        lane.ids[axis] = self.b.append_block_param(head, I64);
+        self.over(inner, lane, trim, keeps);
+        let next = self.b.ins().iadd_imm_s(lane.ids[axis], 1);
+        let more = self.icmp(IntCC::SignedLessThan, next, end);
+        self.b.ins().brif(more, head, &[next.into()], behind, &[]);
+        self.b.switch_to_block(behind);
+    }
+
+    /// A loop over as many lanes as are a multiple of [`UNROLL`], with so many of them in each round. Gives the first
+    /// lane that is left.
+    fn unrolled(
+        &mut self,
+        axis: usize,
+        mut lane: Lane,
+        first: ir::Value,
+        end: ir::Value,
+        span: Span,
+        keeps: &[Keep],
+    ) -> ir::Value {
+        let last = self.b.ins().iadd_imm_s(end, -i64::from(UNROLL));
+        let [round, rest] = [0; 2].map(|_| self.b.create_block());
+        let enough = self.icmp(IntCC::SignedLessThanOrEqual, first, last);
+        self.b.ins().brif(enough, round, &[first.into()], rest, &[first.into()]);
+        self.b.switch_to_block(round);
+        let start = self.b.append_block_param(round, I64);
+        for step in 0..UNROLL {
+            lane.ids[axis] = self.b.ins().iadd_imm_s(start, i64::from(step));
+            self.one_lane(lane, span, keeps);
+        }
+        let next = self.b.ins().iadd_imm_s(start, i64::from(UNROLL));
+        let enough = self.icmp(IntCC::SignedLessThanOrEqual, next, last);
+        self.b.ins().brif(enough, round, &[next.into()], rest, &[next.into()]);
+        self.b.switch_to_block(rest);
+        self.b.append_block_param(rest, I64)
+    }
+
+    /// Whether a stretch is so short that the loop around it counts: a few rows and effects, without control and checks.
+    fn is_short(&self, span: Span) -> bool {
+        let shape = self.shape;
+        let rows = || span.positions().flat_map(|position| shape.rows_at(span.region, position));
+        let mut items = (span.start..span.end).map(|position| shape.kernel.item_at(span.region, position));
+        let is_plain_row = |(_, row): &(u32, ValueId)| {
+            let is_load = matches!(shape.kernel.value(*row), Value::Load { .. });
+            !is_load || shape.defined[row.index()] < Level::Lane || self.proven.contains(&Access::Row(*row))
+        };
+        let is_plain = |id| {
+            matches!(shape.kernel.item(id), Item::Load { .. } | Item::Store { .. })
+                && self.proven.contains(&Access::Item(id))
+        };
+        let size = rows().count() + (span.end - span.start) as usize;
+        !shape.is_large && size <= SHORT && rows().all(is_plain_row) && items.all(is_plain)
+    }
+
+    /// What a run does for one lane.
+    fn one_lane(&mut self, lane: Lane, span: Span, keeps: &[Keep]) {
+        let mark = self.log.len();
+        self.lane = Some(lane);
         if !self.shape.has_runs {
             self.zero_own(|access| access == BufferAccess::Local);
         }
-        self.lane_span(trim.span);
+        self.lane_span(span);
         self.keep(keeps, Level::Lane);
         self.lane = None;
-        for (head, behind, id, end) in loops.into_iter().rev() {
-            let next = self.b.ins().iadd_imm_s(id, 1);
-            let more = self.icmp(IntCC::SignedLessThan, next, end);
-            self.b.ins().brif(more, head, &[next.into()], behind, &[]);
-            self.b.switch_to_block(behind);
-        }
-        self.b.ins().jump(exit, &[]);
-        self.b.switch_to_block(exit);
         self.forget(mark);
     }
 
@@ -298,7 +364,7 @@ impl Emitter<'_, '_> {
     /// The linear index of the lane in its workgroup, as 64 bits.
     pub(super) fn lane_index(&mut self) -> ir::Value {
         let zero = self.b.ins().iconst(I64, 0);
-        let ids = self.lane.map_or([zero; 3], |lane| lane.ids);
+        let ids = [0, 1, 2].map(|axis| self.wide_id(Id::Local, axis).unwrap_or(zero));
         let [x, y, z] = self.shape.kernel.workgroup_size.size().map(i64::from);
         let mut index = ids[0];
         if y > 1 {
@@ -315,10 +381,12 @@ impl Emitter<'_, '_> {
     /// An id of the invocation at hand, as 64 bits.
     pub(super) fn wide_id(&mut self, id: Id, axis: usize) -> Option<ir::Value> {
         let (workgroup, lane) = (self.workgroup?, self.lane);
-        match id {
-            Id::Invocation => Some(self.b.ins().iadd(workgroup.base[axis], lane?.ids[axis])),
-            Id::Local => Some(lane?.ids[axis]),
-            Id::Workgroup | Id::NumWorkgroups => None,
+        let Lane { ids, is_global } = lane?;
+        match (id, is_global[axis]) {
+            (Id::Invocation, true) | (Id::Local, false) => Some(ids[axis]),
+            (Id::Invocation, false) => Some(self.b.ins().iadd(ids[axis], workgroup.base[axis])),
+            (Id::Local, true) => Some(self.b.ins().isub(ids[axis], workgroup.base[axis])),
+            (Id::Workgroup | Id::NumWorkgroups, _) => None,
         }
     }
 }

@@ -210,10 +210,11 @@ impl Emitter<'_, '_> {
             Element::U32 | Element::I32 | Element::U64 | Element::I64 => {
                 self.b.ins().store(flags, value, address, 0)
             }
-            Element::F32 => {
+            Element::F32 if self.shape.is_large => {
                 let bits = self.canonical(value);
                 self.b.ins().store(flags, bits, address, 0)
             }
+            Element::F32 => return self.store_f32(flags, address, value),
             Element::F16 => {
                 let bits = self.as_bits(value);
                 let half = self.call(offset_of!(Calls, narrow), &[I32], Some(I32), &[bits]).unwrap_or(bits);
@@ -224,6 +225,22 @@ impl Emitter<'_, '_> {
                 self.b.ins().istore16(flags, half, address, 0)
             }
         };
+    }
+
+    /// Stores a float, every NaN as the canonical one. That it is one is rare, so a branch costs less than a selection.
+    fn store_f32(&mut self, flags: MemFlagsData, address: ir::Value, value: ir::Value) {
+        let nan = self.b.ins().fcmp(FloatCC::Unordered, value, value);
+        let [rare, usual, join] = [0; 3].map(|_| self.b.create_block());
+        self.b.set_cold_block(rare);
+        self.b.ins().brif(nan, rare, &[], usual, &[]);
+        self.b.switch_to_block(rare);
+        let canonical = self.b.ins().iconst(I32, i64::from(CANONICAL_NAN));
+        self.b.ins().store(flags, canonical, address, 0);
+        self.b.ins().jump(join, &[]);
+        self.b.switch_to_block(usual);
+        self.b.ins().store(flags, value, address, 0);
+        self.b.ins().jump(join, &[]);
+        self.b.switch_to_block(join);
     }
 
     /// The bits of a float, every NaN the canonical one.

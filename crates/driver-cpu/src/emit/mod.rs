@@ -491,14 +491,17 @@ impl<'a, 'k> Emitter<'a, 'k> {
         self.note_kept(id, level);
         let keeps = self.keeps(id, level, next.iter().copied());
         self.region(level, body, &keeps);
-        let last: Vec<BlockArg> = merged.iter().map(|i| self.get(next[*i]).into()).collect();
-        // What a loop that goes on selects is decided by that, so the selection is left to its exit.
+        // What a loop that goes on selects is decided by that, so the selection is left to where it is left.
         let kernel = self.shape.kernel;
         let holds = Terms::of(kernel, again, true);
+        let last: Vec<BlockArg> = merged.iter().map(|i| self.get(next[*i]).into()).collect();
         let around = merged.iter().map(|i| self.get(holds.resolve(kernel, next[*i])).into());
         let around: Vec<BlockArg> = around.collect();
         self.check_stop();
-        self.go(again, (head, &around), (exit, &last));
+        let left = self.b.create_block();
+        self.go(again, (head, &around), (left, &[]));
+        self.b.switch_to_block(left);
+        self.b.ins().jump(exit, &last);
         self.forget(mark);
         self.define_results(id, exit, &merged, &types, level);
     }

@@ -114,7 +114,7 @@ impl Emitter<'_, '_> {
         match op {
             BinOp::Add => self.b.ins().iadd(a, b),
             BinOp::Sub => self.b.ins().isub(a, b),
-            BinOp::Mul => self.b.ins().imul(a, b),
+            BinOp::Mul => self.multiply(a, b),
             BinOp::Div | BinOp::Rem => self.divide(op == BinOp::Div, ty, a, b),
             BinOp::BitAnd => self.b.ins().band(a, b),
             BinOp::BitOr => self.b.ins().bor(a, b),
@@ -145,6 +145,31 @@ impl Emitter<'_, '_> {
             }
             BinOp::SatAdd | BinOp::SatSub => self.saturate(op == BinOp::SatAdd, ty, a, b),
             BinOp::And | BinOp::Or => self.b.ins().band(a, b),
+        }
+    }
+
+    /// A product; by 3, 5 and 9 as a sum, which is an address computation and faster.
+    fn multiply(&mut self, a: ir::Value, b: ir::Value) -> ir::Value {
+        for (a, b) in [(a, b), (b, a)] {
+            let shift = match self.immediate(b) {
+                Some(3) => 1,
+                Some(5) => 2,
+                Some(9) => 3,
+                _ => continue,
+            };
+            let shifted = self.b.ins().ishl_imm_u(a, shift);
+            return self.b.ins().iadd(a, shifted);
+        }
+        self.b.ins().imul(a, b)
+    }
+
+    /// The number that a value is, if it is a constant.
+    fn immediate(&self, value: ir::Value) -> Option<i64> {
+        let dfg = &self.b.func.dfg;
+        let inst = dfg.value_def(value).inst()?;
+        match dfg.insts[inst] {
+            ir::InstructionData::UnaryImm { opcode: ir::Opcode::Iconst, imm } => Some(imm.bits()),
+            _ => None,
         }
     }
 
