@@ -7,7 +7,7 @@ use crate::pool::Pool;
 use crate::timer::Timer;
 use std::sync::Arc;
 use std::time::Instant;
-use vyre_driver::cache::{DiskCache, Key};
+use vyre_driver::cache::{CacheError, DiskCache, Key};
 use vyre_driver::{
     Batch, CompileOptions, CompiledPipeline, Deadline, DeviceProfile, Feature, Features, Generation, Health,
     Limits, Outcome, Pending, Pins, PipelineCache, Queue, RawHandle, Residents, Result, Telemetry, Unit,
@@ -84,8 +84,7 @@ impl CpuBackend {
     pub fn with_options(options: CpuOptions) -> Result<CpuBackend> {
         let compiler = Compiler::new(options.instructions)?;
         let fingerprint = compiler.fingerprint();
-        let disk =
-            options.cache_folder.clone().map(|folder| DiskCache::open(folder, DISK_LIMIT)).transpose()?;
+        let disk = options.cache_folder.as_deref().map(open_disk).transpose()?.flatten();
         let threads = options.threads.max(1);
         let options = CpuOptions { threads, ..options };
         let core = Arc::new(Core {
@@ -111,6 +110,19 @@ impl CpuBackend {
     /// The code of a program, as text for people.
     pub fn listing(&self, unit: &Unit, listing: Listing) -> Result<String> {
         self.core.compiler.listing(unit.kernel(), listing)
+    }
+}
+
+/// Opens the folder of compiled programs. Where there can be none, as on a read-only disk, programs are compiled by each
+/// process; one that others may write to is refused.
+fn open_disk(folder: &std::path::Path) -> Result<Option<DiskCache>> {
+    match DiskCache::open(folder.to_owned(), DISK_LIMIT) {
+        Ok(disk) => Ok(Some(disk)),
+        Err(error @ (CacheError::Create { .. } | CacheError::Examine { .. })) => {
+            tracing::warn!(%error, "compiled programs are not kept");
+            Ok(None)
+        }
+        Err(error) => Err(error.into()),
     }
 }
 

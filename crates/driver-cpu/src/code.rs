@@ -1,12 +1,12 @@
 //! Machine code in memory: written once, then executable and never writable again.
 
+use crate::context::Context;
+use crate::faults;
 use memmap2::{Mmap, MmapMut};
 use std::ffi::c_void;
 use std::io;
 use std::sync::Arc;
 use vyre_driver::Telemetry;
-
-use crate::context::Context;
 
 /// What a kernel is called as: context, frame of the worker, team.
 pub(crate) type Entry = unsafe extern "C" fn(*const Context, *mut u8, *const c_void);
@@ -21,6 +21,9 @@ pub(crate) struct Code {
 impl Code {
     /// Makes machine code executable.
     pub(crate) fn new(bytes: &[u8], telemetry: Arc<Telemetry>) -> io::Result<Code> {
+        if faults::strikes() {
+            return Err(io::ErrorKind::OutOfMemory.into());
+        }
         let mut writable = MmapMut::map_anon(bytes.len().max(1))?;
         writable[..bytes.len()].copy_from_slice(bytes);
         let mapping = writable.make_exec()?;

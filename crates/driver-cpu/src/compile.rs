@@ -1,6 +1,7 @@
 //! The compiler: from a kernel to machine code.
 
 use crate::emit::{self, Emitted, Target};
+use crate::faults;
 use crate::shape::is_large;
 use cranelift_codegen::isa::{self, OwnedTargetIsa, TargetIsa};
 use cranelift_codegen::settings::{self, Configurable, Flags};
@@ -98,6 +99,9 @@ impl Compiler {
 
     /// Compiles a kernel.
     pub(crate) fn compile(&self, kernel: &Kernel) -> Result<Compiled> {
+        if faults::strikes() {
+            return Err(too_large("on purpose"));
+        }
         let Emitted { function, frame_bytes, kept_bytes, segmented } = self.emit(kernel)?;
         let mut context = Context::for_function(function);
         let made = context.compile(self.isa(kernel), &mut Default::default());

@@ -1,6 +1,7 @@
 //! Executes batches: one step after the other, on the caller's thread and the workers.
 
 use crate::backend::{Core, CpuOptions};
+use crate::faults;
 use crate::launch::Launcher;
 use crate::memory::Memory;
 use crate::pipeline::CpuPipeline;
@@ -169,8 +170,11 @@ impl Held<'_> {
             return Ok(memory.into_vec());
         }
         let mut bytes = Vec::new();
-        let full = |_| Error::OutOfMemory { what: "a result".to_owned(), asked: from.bytes, available: None };
-        bytes.try_reserve_exact(from.bytes as usize).map_err(full)?;
+        let full = || Error::OutOfMemory { what: "a result".to_owned(), asked: from.bytes, available: None };
+        if faults::strikes() {
+            return Err(full());
+        }
+        bytes.try_reserve_exact(from.bytes as usize).map_err(|_| full())?;
         // SAFETY: the range is inside its memory.
         bytes.extend_from_slice(unsafe {
             std::slice::from_raw_parts(self.address(from), from.bytes as usize)

@@ -10,6 +10,7 @@ mod compile;
 mod context;
 mod emit;
 mod execute;
+mod faults;
 mod launch;
 mod memory;
 mod pipeline;
@@ -23,3 +24,6 @@ pub use memory::Placement;
 
 /// The name of the backend.
 pub const NAME: &str = "cpu";
+
+#[cfg(test)]
+mod tests;

@@ -1,5 +1,6 @@
 //! Memory that generated code works on.
 
+use crate::faults;
 use std::alloc::{Layout, alloc_zeroed};
 use vyre_driver::{Error, Result};
 
@@ -43,6 +44,9 @@ impl Memory {
     pub(crate) fn zeroed(bytes: u64, placement: Placement, what: &str) -> Result<Memory> {
         let full = || Error::OutOfMemory { what: what.to_owned(), asked: bytes, available: None };
         let size = usize::try_from(bytes).map_err(|_| full())?;
+        if faults::strikes() {
+            return Err(full());
+        }
         #[cfg(unix)]
         if placement == Placement::Guarded {
             let pages = guarded::Pages::new(size).ok_or_else(full)?;

@@ -2,7 +2,7 @@
 //! write.
 
 use std::path::{Path, PathBuf};
-use vyre_driver::{BackendExt, Counters, DispatchConfig, VyreBackend};
+use vyre_driver::{BackendExt, Counters, DispatchConfig, Feature, VyreBackend};
 use vyre_driver_cpu::{CpuBackend, CpuOptions};
 use vyre_foundation::Program;
 
@@ -67,4 +67,13 @@ fn a_folder_that_others_may_write_is_refused() {
     }
     std::fs::set_permissions(folder.path(), std::fs::Permissions::from_mode(0o700)).expect("changed");
     run(folder.path());
+}
+
+#[test]
+fn where_there_can_be_no_folder_programs_run_without_one() {
+    let file = tempfile::NamedTempFile::new().expect("a file");
+    let backend = CpuBackend::with_options(options(&file.path().join("cache"))).expect("a CPU");
+    assert!(!backend.supports(Feature::DiskCache));
+    let program = Program::parse(TEXT).expect("a program");
+    backend.dispatch(&program, vec![], &DispatchConfig::new()).expect("a result");
 }

@@ -204,17 +204,19 @@ impl Emitter<'_, '_> {
     }
 
     fn store_element(&mut self, element: Element, flags: MemFlagsData, address: ir::Value, value: ir::Value) {
+        if element == Element::F32 && !self.shape.is_large {
+            return self.store_f32(flags, address, value);
+        }
         match element {
             Element::U8 | Element::I8 => self.b.ins().istore8(flags, value, address, 0),
             Element::U16 | Element::I16 => self.b.ins().istore16(flags, value, address, 0),
             Element::U32 | Element::I32 | Element::U64 | Element::I64 => {
                 self.b.ins().store(flags, value, address, 0)
             }
-            Element::F32 if self.shape.is_large => {
+            Element::F32 => {
                 let bits = self.canonical(value);
                 self.b.ins().store(flags, bits, address, 0)
             }
-            Element::F32 => return self.store_f32(flags, address, value),
             Element::F16 => {
                 let bits = self.as_bits(value);
                 let half = self.call(offset_of!(Calls, narrow), &[I32], Some(I32), &[bits]).unwrap_or(bits);

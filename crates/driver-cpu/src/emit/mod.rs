@@ -9,23 +9,22 @@ mod conditions;
 mod lanes;
 mod memory;
 mod ops;
+mod runtime;
 mod slots;
 
 use crate::calls::SubgroupCode;
-use crate::context::{Calls, Context};
 use crate::shape::{Level, Shape};
 use conditions::Terms;
 use cranelift_codegen::ir::condcodes::IntCC;
 use cranelift_codegen::ir::types::{F32, I8, I32, I64};
 use cranelift_codegen::ir::{
-    self, AbiParam, AliasRegionData, Block, BlockArg, Function, InstBuilder, MemFlagsData, SigRef,
+    self, AbiParam, AliasRegionData, Block, BlockArg, Function, InstBuilder, MemFlagsData,
 };
 use cranelift_codegen::isa::{CallConv, TargetIsa};
 use cranelift_frontend::{FunctionBuilder, FunctionBuilderContext};
 use lanes::{Lane, Workgroup};
 use rustc_hash::FxHashSet;
 use slots::{Key, Slot, Slots};
-use std::mem::offset_of;
 use vyre_foundation::{Scope, Type};
 use vyre_lower::{Item, ItemId, Kernel, RegionId, Value, ValueId};
 
@@ -504,76 +503,6 @@ impl<'a, 'k> Emitter<'a, 'k> {
         self.b.ins().jump(exit, &last);
         self.forget(mark);
         self.define_results(id, exit, &merged, &types, level);
-    }
-
-    /// Leaves if work is to stop. The load is atomic so that nothing merges it with an earlier one.
-    fn check_stop(&mut self) {
-        let address = self.context_field(self.target.pointer, offset_of!(Context, stop));
-        let flags = MemFlagsData::new().with_notrap().with_aligned();
-        let stop = self.b.ins().atomic_load(I32, flags, address);
-        let on = self.b.create_block();
-        self.b.ins().brif(stop, self.leave, &[], on, &[]);
-        self.b.switch_to_block(on);
-    }
-
-    /// Waits for the other workers, and leaves if work is to stop. At a barrier of the program it also stops where an
-    /// invocation has trapped.
-    fn sync(&mut self, is_barrier: bool) {
-        let pointer = self.target.pointer;
-        let is_barrier = self.b.ins().iconst(I32, i64::from(is_barrier));
-        let arguments = [self.context, self.team, is_barrier];
-        let stop = self.call(offset_of!(Calls, sync), &[pointer, pointer, I32], Some(I32), &arguments);
-        let on = self.b.create_block();
-        let stop = stop.unwrap_or(self.context);
-        self.b.ins().brif(stop, self.leave, &[], on, &[]);
-        self.b.switch_to_block(on);
-    }
-
-    /// A subgroup operation over the slots of its operands, for all lanes at once.
-    fn subgroup(&mut self, id: ItemId, code: SubgroupCode) {
-        let operands = self.shape.kernel.item(id).operands();
-        let mut addresses: Vec<ir::Value> = Vec::new();
-        for (i, operand) in (0..).zip(&operands) {
-            let ty = self.shape.kernel.value(*operand).ty();
-            let slot = self.slots.get(Key::Operand(id, i), ty, Level::Lane, false);
-            addresses.push(self.slot_base(slot));
-        }
-        addresses.resize(2, self.frame);
-        let Some(row) = self.shape.result(id, 0) else { return };
-        let slot = self.slot_of_row(row, false);
-        let result = self.slot_base(slot);
-        self.defined_in[row.index()] = self.segment;
-        let number = |emitter: &mut Self, n: u32| emitter.b.ins().iconst(I32, i64::from(n));
-        let code = number(self, code.number());
-        let size = number(self, self.shape.kernel.subgroup_size);
-        let lanes = number(self, self.shape.lanes);
-        let p = self.target.pointer;
-        let arguments = [code, size, lanes, addresses[0], addresses[1], result];
-        self.call(offset_of!(Calls, subgroup), &[I32, I32, I32, p, p, p], None, &arguments);
-    }
-
-    /// Calls a function of the context.
-    fn call(
-        &mut self,
-        function: usize,
-        params: &[ir::Type],
-        result: Option<ir::Type>,
-        arguments: &[ir::Value],
-    ) -> Option<ir::Value> {
-        let mut signature = ir::Signature::new(self.target.call_conv);
-        signature.params.extend(params.iter().map(|ty| AbiParam::new(*ty)));
-        signature.returns.extend(result.map(AbiParam::new));
-        let signature: SigRef = self.b.import_signature(signature);
-        let offset = offset_of!(Context, calls) + function;
-        let address = self.context_field(self.target.pointer, offset);
-        let call = self.b.ins().call_indirect(signature, address, arguments);
-        self.b.inst_results(call).first().copied()
-    }
-
-    /// A field of the context that does not change while code runs.
-    fn context_field(&mut self, ty: ir::Type, offset: usize) -> ir::Value {
-        let flags = MemFlagsData::new().with_notrap().with_aligned().with_readonly().with_can_move();
-        self.b.ins().load(ty, flags, self.context, offset as i32)
     }
 
     /// Whether two integers compare so.
