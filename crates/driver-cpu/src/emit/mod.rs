@@ -451,12 +451,8 @@ impl<'a, 'k> Emitter<'a, 'k> {
         if level == Level::Lane {
             return;
         }
-        for i in 0.. {
-            let rows = [self.shape.param(id, i), self.shape.result(id, i)];
-            if i >= self.shape.result_count(id) {
-                break;
-            }
-            for row in rows.into_iter().flatten() {
+        for i in 0..self.shape.result_count(id) {
+            for row in [self.shape.param(id, i), self.shape.result(id, i)].into_iter().flatten() {
                 self.defined_in[row.index()] = self.segment;
             }
         }
