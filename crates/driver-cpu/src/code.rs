@@ -14,7 +14,7 @@ pub(crate) type Entry = unsafe extern "C" fn(*const Context, *mut u8, *const c_v
 /// Executable code of one kernel, freed when dropped.
 pub(crate) struct Code {
     mapping: Mmap,
-    bytes: Box<[u8]>,
+    length: usize,
     telemetry: Arc<Telemetry>,
 }
 
@@ -31,7 +31,7 @@ impl Code {
         unsafe { icache::clear_cache(mapping.as_ptr().cast(), mapping.len())? };
         icache::pipeline_flush_mt()?;
         telemetry.code_allocated(bytes.len() as u64);
-        Ok(Code { mapping, bytes: bytes.into(), telemetry })
+        Ok(Code { mapping, length: bytes.len(), telemetry })
     }
 
     /// The function. It may be called for as long as `self` lives.
@@ -41,14 +41,14 @@ impl Code {
         unsafe { std::mem::transmute::<*const u8, Entry>(self.mapping.as_ptr()) }
     }
 
-    /// The machine code.
-    pub(crate) fn bytes(&self) -> &[u8] {
-        &self.bytes
+    /// How many bytes of machine code there are.
+    pub(crate) fn length(&self) -> u64 {
+        self.length as u64
     }
 }
 
 impl Drop for Code {
     fn drop(&mut self) {
-        self.telemetry.code_freed(self.bytes.len() as u64);
+        self.telemetry.code_freed(self.length());
     }
 }

@@ -167,7 +167,10 @@ impl Held<'_> {
             && matches!(&self.temporaries[number], Place::Owned(memory) if memory.bytes() as u64 == from.bytes)
             && let Place::Owned(memory) = std::mem::replace(&mut self.temporaries[number], Place::Given)
         {
-            return Ok(memory.into_vec());
+            match memory.into_vec() {
+                Ok(bytes) => return Ok(bytes),
+                Err(memory) => self.temporaries[number] = Place::Owned(memory),
+            }
         }
         let mut bytes = Vec::new();
         let full = || Error::OutOfMemory { what: "a result".to_owned(), asked: from.bytes, available: None };

@@ -20,6 +20,8 @@ struct Launch<'a> {
     /// Whether one had trapped when all met. Only the last to arrive says so: a worker that still leaves one barrier
     /// must not see the traps before the next one, or it would leave undone what may trap at a smaller invocation.
     ended: AtomicBool,
+    /// Whether a barrier was called off.
+    broken: AtomicBool,
     /// The smallest invocation that trapped, with its tag and value.
     trap: Mutex<Option<(u64, u32, u32)>>,
 }
@@ -46,7 +48,7 @@ pub(crate) struct Launcher<'a> {
 }
 
 impl Launcher<'_> {
-    /// Runs a program over a grid. `buffers` are the bindings of the plan: first byte and size of each.
+    /// Runs a program over a grid. `bindings` are those of the plan: first byte and size of each.
     pub(crate) fn launch(
         &self,
         pipeline: &CpuPipeline,
@@ -94,6 +96,7 @@ impl Launcher<'_> {
             stop,
             trapped: AtomicBool::new(false),
             ended: AtomicBool::new(false),
+            broken: AtomicBool::new(false),
             trap: Mutex::new(None),
         };
         let entry = pipeline.code.entry();
@@ -112,12 +115,17 @@ impl Launcher<'_> {
                 work()
             }
         });
+        // Work that was stopped has not done all that could trap.
+        stop.check(deadline)?;
         if let Some((invocation, tag, value)) = *launch.trap.lock().unwrap_or_else(PoisonError::into_inner) {
             let tag = pipeline.tags.get(tag as usize).cloned();
             let tag = tag.ok_or_else(|| Error::Internal("a trap without a tag".to_owned()))?;
             return Err(Error::Trap(Trap { tag, value, invocation }));
         }
-        stop.check(deadline)
+        if launch.broken.load(Ordering::Relaxed) {
+            return Err(Error::Internal("workers did not meet at a grid barrier".to_owned()));
+        }
+        Ok(())
     }
 
     /// How many threads take part.
@@ -144,6 +152,9 @@ unsafe extern "C" fn sync(context: *const Context, team: *const c_void, is_barri
         let ended = is_barrier != 0 && launch.trapped.load(Ordering::Relaxed);
         launch.ended.store(ended, Ordering::Relaxed);
     });
+    if !goes_on {
+        launch.broken.store(true, Ordering::Relaxed);
+    }
     u32::from(!goes_on || launch.ended.load(Ordering::Relaxed))
 }
 

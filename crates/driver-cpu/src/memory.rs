@@ -79,12 +79,11 @@ impl Memory {
         self.bytes
     }
 
-    /// The bytes, without copying where that can be.
-    pub(crate) fn into_vec(self) -> Vec<u8> {
+    /// The bytes without copying; the memory itself where that cannot be.
+    pub(crate) fn into_vec(self) -> Result<Vec<u8>, Memory> {
         match self.owner {
-            Owner::Heap(heap) if heap.len() == self.bytes => heap,
-            // SAFETY: the owner is still here, and nobody else is.
-            _ => unsafe { std::slice::from_raw_parts(self.start, self.bytes) }.to_vec(),
+            Owner::Heap(heap) if heap.len() == self.bytes => Ok(heap),
+            _ => Err(self),
         }
     }
 }

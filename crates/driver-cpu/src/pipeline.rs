@@ -86,7 +86,7 @@ impl CompiledPipeline for CpuPipeline {
     }
 
     fn code_bytes(&self) -> u64 {
-        self.code.bytes().len() as u64
+        self.code.length()
     }
 }
 

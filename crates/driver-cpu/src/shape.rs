@@ -43,6 +43,8 @@ pub(crate) struct Shape<'k> {
     pub(crate) counts_global: [bool; 3],
     /// Whether time to compile matters more than time to run.
     pub(crate) is_large: bool,
+    /// Whether a workgroup may do so much without a loop that loops over lanes look at the stop flag too.
+    pub(crate) is_long: bool,
     /// Whether there is more than one segment.
     pub(crate) segmented: bool,
     /// Whether there is more than one run.
@@ -63,6 +65,9 @@ pub(crate) fn is_large(kernel: &Kernel) -> bool {
 
 /// How many rows and items make a kernel large.
 const LARGE: usize = 5_000;
+
+/// How many rows and items of all lanes take so long that somebody may want to stop them: some milliseconds.
+const LONG: u64 = 1 << 20;
 
 /// From how many lanes on what they share is computed once for all, needed or not.
 const SHARED: u32 = 8;
@@ -98,6 +103,8 @@ impl<'k> Shape<'k> {
             lanes: kernel.workgroup_size.invocations() as u32,
             counts_global: [false; 3],
             is_large: is_large(kernel),
+            is_long: kernel.workgroup_size.invocations() * (kernel.values.len() + kernel.items.len()) as u64
+                > LONG,
             segmented: splits.contains(&Level::Grid),
             has_runs: splits.iter().any(|split| *split < Level::Lane),
             splits,

@@ -77,6 +77,67 @@ fn a_program_that_does_not_end_times_out() {
 }
 
 #[test]
+fn work_that_was_stopped_reports_no_trap() {
+    let text = "program p {
+        buffer o: output u32[4];
+        if global_id.x == 0 { trap(\"first\", 1); }
+        for i in 0..4294967295 { for j in 0..4294967295 { o[global_id.x] = i ^ j; } }
+    }";
+    let limit = Duration::from_millis(100);
+    let error = backend(1).dispatch(&program(text), vec![], &DispatchConfig::new().timeout(limit));
+    assert_eq!(error.expect_err("no end"), Error::Timeout { limit });
+}
+
+/// A workgroup without loops can take long too.
+#[test]
+fn many_lanes_of_straight_code_time_out() {
+    let statements: String =
+        (0..4000).map(|i| format!("x = x * {} + a[x % 64] / (x | 1);\n", 2 * i + 3)).collect();
+    let text = format!(
+        "program p {{
+            workgroup_size 65536;
+            buffer a: read u32[64];
+            buffer o: output u32[65536];
+            let mut x = global_id.x;
+            {statements}
+            o[global_id.x] = x;
+        }}"
+    );
+    let (backend, program, input) = (backend(1), program(&text), [1u8; 256]);
+    backend.prepare(&program, &DispatchConfig::new()).expect("compiled");
+    let config = DispatchConfig::new().timeout(Duration::from_millis(20));
+    let start = Instant::now();
+    let error = backend.dispatch_borrowed(&program, &[&input], &config).expect_err("too long");
+    assert_eq!(error.code(), "D007");
+    assert!(start.elapsed() < Duration::from_secs(1), "took {:?}", start.elapsed());
+}
+
+/// Conditions that say much about many rows do not make compiling them endless.
+#[test]
+fn many_facts_compile_soon() {
+    let names: Vec<String> = (0..9).map(|i| format!("v{i}")).collect();
+    let lets: String = (0..9).map(|i| format!("let v{i} = a[global_id.x + {i}];\n")).collect();
+    let mut body = String::from("o[global_id.x] = t[v0] + t[v4] + t[v8];");
+    for a in &names {
+        let others = names.iter().filter(|b| *b != a).map(|b| format!("{a} <= {b}"));
+        body = format!("if {} {{ {body} }}", others.collect::<Vec<_>>().join(" && "));
+    }
+    let text = format!(
+        "program p {{
+            workgroup_size 16;
+            buffer a: read u32[];
+            buffer t: read u32[];
+            buffer o: output u32[16];
+            {lets}
+            {body}
+        }}"
+    );
+    let start = Instant::now();
+    backend(1).prepare(&program(&text), &DispatchConfig::new()).expect("compiled");
+    assert!(start.elapsed() < Duration::from_secs(5), "took {:?}", start.elapsed());
+}
+
+#[test]
 fn dropping_a_pending_dispatch_stops_its_work() {
     let backend = backend(2);
     let pending = backend.dispatch_async(&endless(), vec![], &DispatchConfig::new()).expect("started");

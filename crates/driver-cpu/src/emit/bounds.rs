@@ -4,8 +4,8 @@
 //! from what the workgroup knows: its ids, lengths, loop bounds, and the conditions around the access. Where all of
 //! these are inside their buffers a version of the run without those checks is taken, else one with all of them.
 //!
-//! Largest values are 64-bit numbers no larger than the largest `u32`. Operators that wrap only make values smaller
-//! than the bound computed without wrapping, so a bound is right without regard to overflow.
+//! Largest values are 64-bit numbers no larger than the largest `u32`. The operators that are followed only make values
+//! smaller where they wrap, so a bound computed without wrapping is right; a difference is not followed.
 
 use super::conditions::{Terms, comparison, swapped};
 use super::{Emitter, Span};
@@ -51,16 +51,25 @@ struct Search {
     holds: Option<ir::Value>,
     /// How many rows and items the run has.
     size: usize,
+    /// How many rows may still be looked at: conditions can say so much about so many rows that following all of it
+    /// would not end.
+    budget: u32,
 }
+
+/// How many rows are looked at for all accesses of a run.
+const BUDGET: u32 = 2000;
+
+/// How many of the facts around an access are looked at, the nearest first.
+const NEAREST: usize = 64;
 
 /// How deep a bound is followed through operators.
 const DEPTH: u32 = 8;
 
 /// The most accesses that are guarded.
-const MOST: usize = 64;
+const MOST_GUARDED: usize = 64;
 
 /// The largest run that gets a second version, in rows and items.
-const LARGE: usize = 1500;
+const LARGE_RUN: usize = 1500;
 
 /// Below this many lanes computing the guard costs more than the checks.
 const FEW: u32 = 8;
@@ -68,10 +77,10 @@ const FEW: u32 = 8;
 impl Emitter<'_, '_> {
     /// The accesses of a run that need no check where a condition holds; without a condition, always.
     pub(super) fn guard(&mut self, span: Span) -> Option<(Vec<Access>, Option<ir::Value>)> {
-        let mut search = Search::default();
+        let mut search = Search { budget: BUDGET, ..Search::default() };
         self.search(span, &mut search);
         let mut accesses = search.proven;
-        let worthwhile = search.size <= LARGE && self.shape.lanes >= FEW;
+        let worthwhile = search.size <= LARGE_RUN && self.shape.lanes >= FEW;
         let holds = search.holds.filter(|_| worthwhile);
         if holds.is_some() {
             accesses.extend(search.guarded);
@@ -127,7 +136,7 @@ impl Emitter<'_, '_> {
 
     /// Decides about one access.
     fn consider(&mut self, access: Access, buffer: u32, index: ValueId, search: &mut Search) {
-        if search.guarded.len() >= MOST || self.proven.contains(&access) {
+        if search.guarded.len() >= MOST_GUARDED || search.size > LARGE_RUN || self.proven.contains(&access) {
             return;
         }
         let Some(largest) = self.largest(index, DEPTH, search) else { return };
@@ -213,15 +222,17 @@ impl Emitter<'_, '_> {
             return Some(Largest::Known(number));
         }
         let value = self.shape.kernel.value(row);
-        if value.ty() != Type::U32 || depth == 0 {
+        if value.ty() != Type::U32 || depth == 0 || search.budget == 0 {
             return None;
         }
+        search.budget -= 1;
         if self.shape.defined[row.index()] < Level::Lane {
             let shared = self.get(row);
             return Some(Largest::Computed(self.b.ins().uextend(I64, shared)));
         }
         let mut found = self.largest_of(row, value, depth - 1, search);
-        let facts: Vec<Fact> = search.facts.iter().filter(|fact| fact.row == row).copied().collect();
+        let near = search.facts.iter().rev().take(NEAREST);
+        let facts: Vec<Fact> = near.filter(|fact| fact.row == row).copied().collect();
         for fact in facts {
             let Some(bound) = self.largest(fact.bound, depth - 1, search) else { continue };
             let bound = if fact.strict { self.one_less(bound) } else { bound };

@@ -54,7 +54,7 @@ const SHORT: usize = 16;
 
 impl Emitter<'_, '_> {
     /// A loop over workgroups around a stretch, which ends when all workgroups are done; `false` where there is nothing to
-    /// do. Says whether a barrier of the program follows.
+    /// do. What the program does next may be a barrier of its own.
     pub(super) fn segment(&mut self, span: Span, keeps: &[Keep], before_barrier: bool) -> bool {
         if self.is_empty(span, Level::Workgroup, keeps) {
             return false;
@@ -155,7 +155,7 @@ impl Emitter<'_, '_> {
             }
             let start = self.b.ins().iadd_imm_s(self.frame, i64::from(own.offset));
             let bytes = self.b.ins().iconst(I64, bytes as i64);
-            self.call(offset_of!(Calls, zero), &[self.target.pointer, I64], None, &[start, bytes]);
+            self.call(offset_of!(Calls, zero), &[self.target.pointer, I64], &[start, bytes]);
         }
     }
 
@@ -224,6 +224,9 @@ impl Emitter<'_, '_> {
         self.b.switch_to_block(head);
         lane.ids[axis] = self.b.append_block_param(head, I64);
         self.over(inner, lane, trim, keeps);
+        if inner.is_empty() && self.shape.is_long {
+            self.check_stop();
+        }
         let next = self.b.ins().iadd_imm_s(lane.ids[axis], 1);
         let more = self.icmp(IntCC::SignedLessThan, next, end);
         self.b.ins().brif(more, head, &[next.into()], behind, &[]);
@@ -250,6 +253,9 @@ impl Emitter<'_, '_> {
         for step in 0..UNROLL {
             lane.ids[axis] = self.b.ins().iadd_imm_s(start, i64::from(step));
             self.one_lane(lane, span, keeps);
+        }
+        if self.shape.is_long {
+            self.check_stop();
         }
         let next = self.b.ins().iadd_imm_s(start, i64::from(UNROLL));
         let enough = self.icmp(IntCC::SignedLessThanOrEqual, next, last);

@@ -51,7 +51,7 @@ impl Emitter<'_, '_> {
             invocation = self.b.ins().iadd(first, invocation);
         }
         let arguments = [self.context, tag, value, invocation];
-        self.call(offset_of!(Calls, trap), &[self.target.pointer, I32, I32, I64], None, &arguments);
+        self.call(offset_of!(Calls, trap), &[self.target.pointer, I32, I32, I64], &arguments);
     }
 
     /// Where a buffer begins and how many elements it has, as 64 bits.
@@ -192,7 +192,7 @@ impl Emitter<'_, '_> {
             Element::F32 => self.b.ins().load(F32, flags, address, 0),
             Element::F16 => {
                 let half = self.b.ins().uload16(I32, flags, address, 0);
-                let bits = self.call(offset_of!(Calls, widen), &[I32], Some(I32), &[half]).unwrap_or(half);
+                let bits = self.call_for(offset_of!(Calls, widen), &[I32], I32, &[half]);
                 self.as_f32(bits)
             }
             Element::BF16 => {
@@ -219,7 +219,7 @@ impl Emitter<'_, '_> {
             }
             Element::F16 => {
                 let bits = self.as_bits(value);
-                let half = self.call(offset_of!(Calls, narrow), &[I32], Some(I32), &[bits]).unwrap_or(bits);
+                let half = self.call_for(offset_of!(Calls, narrow), &[I32], I32, &[bits]);
                 self.b.ins().istore16(flags, half, address, 0)
             }
             Element::BF16 => {
@@ -371,7 +371,8 @@ impl Emitter<'_, '_> {
         }
         match self.workgroup.and_then(|workgroup| workgroup.kept) {
             Some(start) => start,
-            // At the level of the grid: that of the first workgroup, which is as good as any.
+            // At the level of the grid: that of the first workgroup. Whoever reads there waits for the others before
+            // anybody writes again.
             None => self.context_field(self.target.pointer, offset_of!(Context, kept)),
         }
     }

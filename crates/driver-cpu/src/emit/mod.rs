@@ -215,7 +215,12 @@ impl<'a, 'k> Emitter<'a, 'k> {
                 }
                 let kept = self.level() == Level::Grid || self.defined_in[row.index()] != self.segment;
                 let slot = self.slot_of_row(row, kept);
-                self.read_slot(slot)
+                let found = self.read_slot(slot);
+                // All workers read what the first workgroup left. Nobody goes on to write it again before.
+                if self.level() == Level::Grid {
+                    self.sync(false);
+                }
+                found
             };
         self.know(row, found);
         found

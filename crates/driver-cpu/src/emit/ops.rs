@@ -56,7 +56,11 @@ impl Emitter<'_, '_> {
                 let [a, b, c] = [a, b, c].map(|row| self.get(row));
                 self.fused(a, b, c)
             }
-            Value::Param { .. } | Value::Out { .. } => self.get(row),
+            // Made known where its item is; anywhere else it is in its slot.
+            Value::Param { .. } | Value::Out { .. } => {
+                let slot = self.slot_of_row(row, true);
+                self.read_slot(slot)
+            }
         }
     }
 
@@ -116,8 +120,8 @@ impl Emitter<'_, '_> {
             BinOp::Sub => self.b.ins().isub(a, b),
             BinOp::Mul => self.multiply(a, b),
             BinOp::Div | BinOp::Rem => self.divide(op == BinOp::Div, ty, a, b),
-            BinOp::BitAnd => self.b.ins().band(a, b),
-            BinOp::BitOr => self.b.ins().bor(a, b),
+            BinOp::BitAnd | BinOp::And => self.b.ins().band(a, b),
+            BinOp::BitOr | BinOp::Or => self.b.ins().bor(a, b),
             BinOp::BitXor => self.b.ins().bxor(a, b),
             BinOp::Shl => self.b.ins().ishl(a, b),
             BinOp::Shr if signed => self.b.ins().sshr(a, b),
@@ -144,7 +148,6 @@ impl Emitter<'_, '_> {
                 self.b.ins().select(smaller, up, down)
             }
             BinOp::SatAdd | BinOp::SatSub => self.saturate(op == BinOp::SatAdd, ty, a, b),
-            BinOp::And | BinOp::Or => self.b.ins().band(a, b),
         }
     }
 
@@ -298,8 +301,8 @@ impl Emitter<'_, '_> {
         let how = ROUNDINGS.iter().position(|other| *other == op).unwrap_or(0);
         let how = self.b.ins().iconst(I32, how as i64);
         let bits = self.as_bits(a);
-        let rounded = self.call(offset_of!(Calls, round), &[I32, I32], Some(I32), &[how, bits]);
-        self.as_f32(rounded.unwrap_or(bits))
+        let rounded = self.call_for(offset_of!(Calls, round), &[I32, I32], I32, &[how, bits]);
+        self.as_f32(rounded)
     }
 
     fn fused(&mut self, a: ir::Value, b: ir::Value, c: ir::Value) -> ir::Value {
@@ -307,8 +310,8 @@ impl Emitter<'_, '_> {
             return self.b.ins().fma(a, b, c);
         }
         let bits = [a, b, c].map(|value| self.as_bits(value));
-        let result = self.call(offset_of!(Calls, fma), &[I32; 3], Some(I32), &bits);
-        self.as_f32(result.unwrap_or(bits[0]))
+        let result = self.call_for(offset_of!(Calls, fma), &[I32; 3], I32, &bits);
+        self.as_f32(result)
     }
 
     /// A conversion. Integers truncate or extend by their sign, floats truncate, saturate and send NaN to 0.

@@ -27,9 +27,8 @@ impl Emitter<'_, '_> {
         let pointer = self.target.pointer;
         let is_barrier = self.b.ins().iconst(I32, i64::from(is_barrier));
         let arguments = [self.context, self.team, is_barrier];
-        let stop = self.call(offset_of!(Calls, sync), &[pointer, pointer, I32], Some(I32), &arguments);
+        let stop = self.call_for(offset_of!(Calls, sync), &[pointer, pointer, I32], I32, &arguments);
         let on = self.b.create_block();
-        let stop = stop.unwrap_or(self.context);
         self.b.ins().brif(stop, self.leave, &[], on, &[]);
         self.b.switch_to_block(on);
     }
@@ -54,25 +53,40 @@ impl Emitter<'_, '_> {
         let lanes = number(self, self.shape.lanes);
         let p = self.target.pointer;
         let arguments = [code, size, lanes, addresses[0], addresses[1], result];
-        self.call(offset_of!(Calls, subgroup), &[I32, I32, I32, p, p, p], None, &arguments);
+        self.call(offset_of!(Calls, subgroup), &[I32, I32, I32, p, p, p], &arguments);
     }
 
-    /// Calls a function of the context.
-    pub(super) fn call(
+    /// Calls a function of the context that gives nothing.
+    pub(super) fn call(&mut self, function: usize, params: &[ir::Type], arguments: &[ir::Value]) {
+        self.call_inst(function, params, None, arguments);
+    }
+
+    /// Calls a function of the context for its result.
+    pub(super) fn call_for(
+        &mut self,
+        function: usize,
+        params: &[ir::Type],
+        result: ir::Type,
+        arguments: &[ir::Value],
+    ) -> ir::Value {
+        let call = self.call_inst(function, params, Some(result), arguments);
+        self.b.inst_results(call)[0]
+    }
+
+    fn call_inst(
         &mut self,
         function: usize,
         params: &[ir::Type],
         result: Option<ir::Type>,
         arguments: &[ir::Value],
-    ) -> Option<ir::Value> {
+    ) -> ir::Inst {
         let mut signature = ir::Signature::new(self.target.call_conv);
         signature.params.extend(params.iter().map(|ty| AbiParam::new(*ty)));
         signature.returns.extend(result.map(AbiParam::new));
         let signature = self.b.import_signature(signature);
         let offset = offset_of!(Context, calls) + function;
         let address = self.context_field(self.target.pointer, offset);
-        let call = self.b.ins().call_indirect(signature, address, arguments);
-        self.b.inst_results(call).first().copied()
+        self.b.ins().call_indirect(signature, address, arguments)
     }
 
     /// A field of the context that does not change while code runs.
