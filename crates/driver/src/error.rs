@@ -5,21 +5,11 @@ use crate::handle::HandleError;
 use std::time::Duration;
 use thiserror::Error as ThisError;
 use vyre_foundation::grid::GridError;
-use vyre_foundation::{Diagnostics, InputError, Name};
+use vyre_foundation::{Diagnostics, InputError};
+use vyre_reference::Trap;
 
 /// A result of the driver.
 pub type Result<T, E = Error> = std::result::Result<T, E>;
-
-/// A `trap` that ended a dispatch.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Trap {
-    /// What happened.
-    pub tag: Name,
-    /// The value given.
-    pub value: u32,
-    /// The linear index of the smallest invocation that trapped.
-    pub invocation: u64,
-}
 
 /// Why a call has no result.
 #[derive(Clone, PartialEq, Debug, ThisError)]

@@ -8,7 +8,7 @@ use crate::batch::{Action, Batch, Launch, Memory, Outcome, Predicate, Span, Temp
 use crate::binding::BindingPlan;
 use crate::config::{CompileOptions, FloatMode};
 use crate::deadline::Deadline;
-use crate::error::{Error, Result, Trap};
+use crate::error::{Error, Result};
 use crate::handle::{Generation, Pins, RawHandle, Residents};
 use crate::pipelines::PipelineCache;
 use crate::profile::{DeviceProfile, Feature, Limits};
@@ -327,9 +327,7 @@ impl Inner {
         let stopped = || stop.check(deadline).is_err();
         let result = pipeline.prepared.launch(&mut memory, launch.grid, Schedule::InOrder, &stopped);
         result.map_err(|error| match error {
-            vyre_reference::Error::Trap(trap) => {
-                Error::Trap(Trap { tag: trap.tag, value: trap.value, invocation: trap.invocation })
-            }
+            vyre_reference::Error::Trap(trap) => Error::Trap(trap),
             vyre_reference::Error::OutOfMemory { what, bytes } => {
                 Error::OutOfMemory { what, asked: bytes, available: None }
             }
