@@ -1,6 +1,7 @@
 //! Everything that can go wrong between a program and a device, with a stable code and help.
 
 use crate::cache::CacheError;
+use crate::grid_sync::Schedule;
 use crate::handle::HandleError;
 use std::time::Duration;
 use thiserror::Error as ThisError;
@@ -107,6 +108,29 @@ pub enum Error {
     /// The folder of compiled programs cannot be used.
     #[error(transparent)]
     Cache(#[from] CacheError),
+    /// Something went wrong in a part of a program that is run in parts.
+    #[error(
+        "segment {segment} of {segments}{}: {source}",
+        .region.as_ref().map(|region| format!(" (from {region})")).unwrap_or_default()
+    )]
+    Segment {
+        /// Which one, from 1.
+        segment: usize,
+        /// How many there are.
+        segments: usize,
+        /// The region of the program that it came from.
+        region: Option<String>,
+        /// What went wrong.
+        source: Box<Error>,
+    },
+    /// Something went wrong in a step of a batch. Whoever made the batch knows what the step was for.
+    #[error("step {step} of the batch: {source}")]
+    Step {
+        /// The step, from 0.
+        step: usize,
+        /// What went wrong.
+        source: Box<Error>,
+    },
     /// A batch contradicts itself: a defect of whoever made it.
     #[error("step {step} of the batch: {what}. help: see the documentation of `Batch`")]
     Batch {
@@ -147,6 +171,30 @@ impl Error {
         Error::Config { what, help: "compile the program on the backend that runs it" }
     }
 
+    /// The same, and that it went wrong in a step of a batch. What ends the whole dispatch is left as it is.
+    #[must_use]
+    pub fn at_step(self, step: usize) -> Error {
+        match self {
+            Error::Trap(_) | Error::Timeout { .. } | Error::Cancelled | Error::DeviceLost { .. } => self,
+            source => Error::Step { step, source: Box::new(source) },
+        }
+    }
+
+    /// The same, and that it went wrong in a segment.
+    pub(crate) fn in_segment(self, segment: usize, schedule: &Schedule) -> Error {
+        let segments = schedule.segments();
+        let region = segments.get(segment).and_then(|segment| segment.origin()).map(str::to_owned);
+        Error::Segment { segment: segment + 1, segments: segments.len(), region, source: Box::new(self) }
+    }
+
+    /// What went wrong, wherever it did.
+    pub fn root(&self) -> &Error {
+        match self {
+            Error::Segment { source, .. } | Error::Step { source, .. } => source.root(),
+            error => error,
+        }
+    }
+
     /// The stable code.
     pub fn code(&self) -> &'static str {
         match self {
@@ -167,6 +215,7 @@ impl Error {
             Error::UnknownBackend { .. } => "D013",
             Error::NoBackend { .. } => "D014",
             Error::ShutDown { .. } => "D015",
+            Error::Segment { source, .. } | Error::Step { source, .. } => source.code(),
             Error::Handle(error) => error.code(),
             Error::Cache(error) => error.code(),
             Error::Internal(_) => "D099",

@@ -1,6 +1,7 @@
 //! The user half of the contract: what every backend gives its users, made of the required half alone.
 
 use crate::backend::VyreBackend;
+use crate::bytes::copied;
 use crate::config::DispatchConfig;
 use crate::deadline::Deadline;
 use crate::device_buffer::{DeviceBuffer, DeviceElement, DeviceMemory};
@@ -417,7 +418,7 @@ pub trait BackendExt: VyreBackend {
         let pipeline = work.into().pipeline(&self, config)?;
         let layout = Layout::new(pipeline.program(), input_bytes, &config.lengths)?;
         let grid: Grid = grid::resolve(pipeline.program(), &layout, config.grid)?;
-        Ok(pipeline.compiled().fits_natively(grid))
+        Ok(pipeline.compiled().is_some_and(|compiled| compiled.fits_natively(grid)))
     }
 
     /// Waits for what this thread has submitted.
@@ -443,15 +444,7 @@ fn borrowed<'a>(inputs: &[&'a [u8]]) -> Vec<Cow<'a, [u8]>> {
 }
 
 fn copies(inputs: &[&[u8]]) -> Result<Vec<Vec<u8>>> {
-    let copy = |bytes: &&[u8]| {
-        let mut copy = Vec::new();
-        let (what, asked) = ("a copy of an input".to_owned(), bytes.len() as u64);
-        let error = |_| Error::OutOfMemory { what, asked, available: None };
-        copy.try_reserve_exact(bytes.len()).map_err(error)?;
-        copy.extend_from_slice(bytes);
-        Ok(copy)
-    };
-    inputs.iter().map(copy).collect()
+    inputs.iter().map(|bytes| copied(bytes, "a copy of an input")).collect()
 }
 
 fn span(config: &DispatchConfig) -> tracing::span::EnteredSpan {

@@ -20,6 +20,7 @@
 mod backend;
 mod batch;
 mod binding;
+mod bytes;
 pub mod cache;
 mod config;
 mod deadline;
@@ -27,6 +28,7 @@ mod device_buffer;
 mod engine;
 mod error;
 mod ext;
+pub mod grid_sync;
 mod handle;
 mod output;
 mod pending;

@@ -20,6 +20,8 @@ pub struct DispatchReport {
     pub backend: &'static str,
     /// How its grid barriers ran; native where it is one launch.
     pub route: Route,
+    /// Of how many segments it is made; 1 where it is one launch.
+    pub segments: u32,
     /// The grid.
     pub grid: Grid,
     /// How many passes ran.

@@ -83,7 +83,7 @@ impl PendingDispatch {
                 return;
             }
             let outcome = pending.wait(self.deadline);
-            let next = outcome.and_then(|outcome| flight.job.absorb(&*self.backend, outcome));
+            let next = flight.job.absorb(&*self.backend, outcome);
             let next = next.and_then(|finished| match finished {
                 Some(finished) => {
                     let telemetry = self.backend.telemetry();

@@ -1,21 +1,31 @@
 //! What users dispatch: a program, or a program that was compiled before.
 
 use crate::backend::{CompiledPipeline, VyreBackend};
-use crate::config::{CompileOptions, DispatchConfig, FloatMode};
+use crate::config::{CompileOptions, DispatchConfig, FloatMode, Route};
 use crate::error::{Error, Result};
+use crate::grid_sync::{Schedule, Segment};
 use crate::profile::{DeviceProfile, Feature};
 use crate::unit::Unit;
 use std::fmt;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use vyre_foundation::{Program, WorkgroupSize};
 
 /// A program with its code for one backend. Cloning it is cheap.
 #[derive(Clone)]
 pub struct Pipeline {
     unit: Unit,
-    compiled: Arc<dyn CompiledPipeline>,
+    /// The code of the whole program; none where its grid barriers cannot be left to the device.
+    whole: Option<Arc<dyn CompiledPipeline>>,
+    split: Arc<OnceLock<Split>>,
     options: CompileOptions,
     backend: &'static str,
+}
+
+/// A program in segments, with the code of each.
+#[derive(Clone)]
+pub(crate) struct Split {
+    pub(crate) schedule: Arc<Schedule>,
+    pub(crate) code: Arc<[Arc<dyn CompiledPipeline>]>,
 }
 
 impl Pipeline {
@@ -29,9 +39,24 @@ impl Pipeline {
         self.unit.program()
     }
 
-    /// What a launch runs.
-    pub fn compiled(&self) -> &Arc<dyn CompiledPipeline> {
-        &self.compiled
+    /// What one launch of the whole program runs; `None` where its grid barriers are not left to the device.
+    pub fn compiled(&self) -> Option<&Arc<dyn CompiledPipeline>> {
+        self.whole.as_ref()
+    }
+
+    /// The program in segments, compiled now if it is not yet.
+    pub(crate) fn split(&self, backend: &dyn VyreBackend) -> Result<Split> {
+        if let Some(split) = self.split.get() {
+            return Ok(split.clone());
+        }
+        let schedule = self.unit.schedule()?;
+        let segments = schedule.segments();
+        let compile = |(number, segment): (usize, &Segment)| {
+            let code = backend.compile(segment.unit(), &self.options);
+            code.map_err(|error| error.in_segment(number, &schedule))
+        };
+        let code = segments.iter().enumerate().map(compile).collect::<Result<_>>()?;
+        Ok(self.split.get_or_init(|| Split { schedule: Arc::clone(&schedule), code }).clone())
     }
 }
 
@@ -91,13 +116,29 @@ impl<'a> Work<'a> {
             (None, Work::Pipeline(pipeline)) if pipeline.backend != backend.profile().backend => {
                 return Err(Error::foreign_pipeline(backend.profile().backend));
             }
-            (None, Work::Pipeline(pipeline)) if pipeline.options == options => return Ok(pipeline.clone()),
+            (None, Work::Pipeline(pipeline)) if pipeline.options == options => {
+                return pipeline.clone().with_code(backend, config.route);
+            }
             (None, Work::Pipeline(pipeline)) => pipeline.unit.clone(),
         };
         check_features(backend.profile(), &unit, options)?;
-        let _span = tracing::debug_span!("compile", program = %unit.program().name()).entered();
-        let compiled = backend.compile(&unit, &options)?;
-        Ok(Pipeline { unit, compiled, options, backend: backend.profile().backend })
+        let (whole, split, backend_name) = (None, Arc::default(), backend.profile().backend);
+        Pipeline { unit, whole, split, options, backend: backend_name }.with_code(backend, config.route)
+    }
+}
+
+impl Pipeline {
+    /// The same with the code that a route needs for sure.
+    fn with_code(mut self, backend: &dyn VyreBackend, route: Route) -> Result<Pipeline> {
+        let by_device = matches!(route, Route::Auto | Route::Native)
+            && backend.profile().features.has(Feature::NativeGridSync);
+        let _span = tracing::debug_span!("compile", program = %self.program().name()).entered();
+        if self.unit.needs().grid_sync && !by_device {
+            self.split(backend)?;
+        } else if self.whole.is_none() {
+            self.whole = Some(backend.compile(&self.unit, &self.options)?);
+        }
+        Ok(self)
     }
 }
 

@@ -5,7 +5,7 @@ use crate::batch::Span;
 use crate::config::{DispatchConfig, Route};
 use crate::error::{Error, Result};
 use crate::handle::{HandleError, RawHandle};
-use crate::pipeline::Pipeline;
+use crate::pipeline::{Pipeline, Split};
 use crate::profile::{DeviceProfile, Feature};
 use std::borrow::Cow;
 use vyre_foundation::grid::{self, Grid};
@@ -25,6 +25,10 @@ pub(crate) enum Source<'a> {
 pub(crate) struct Plan<'a> {
     pub(crate) pipeline: Pipeline,
     pub(crate) grid: Grid,
+    /// How its grid barriers run; native where it is one launch.
+    pub(crate) route: Route,
+    /// The segments, where it is not.
+    pub(crate) split: Option<Split>,
     /// The memory of each slot of the binding plan, with its size.
     pub(crate) slots: Vec<(Source<'a>, u64)>,
 }
@@ -105,16 +109,21 @@ impl<'a> Plan<'a> {
             (source(buffer), bytes)
         });
         let slots = slots.collect();
-        let plan = Plan { pipeline, grid, slots };
+        let mut plan = Plan { pipeline, grid, route: Route::Native, split: None, slots };
         plan.check_limits(backend.profile())?;
-        plan.check_route(backend.profile(), config.route)?;
+        plan.route = plan.choose_route(backend.profile(), config.route)?;
+        if plan.route != Route::Native {
+            let split = plan.pipeline.split(backend)?;
+            split.schedule.check_grid(grid, backend.profile().backend)?;
+            plan.split = Some(split);
+        }
         plan.check_budget(backend.profile(), config)?;
         Ok(plan)
     }
 
     /// The buffers of the slots.
     pub(crate) fn buffers(&self) -> &[BufferDecl] {
-        self.pipeline.compiled().plan().slots()
+        self.pipeline.unit().bindings().slots()
     }
 
     fn check_limits(&self, profile: &DeviceProfile) -> Result<()> {
@@ -149,22 +158,28 @@ impl<'a> Plan<'a> {
         Ok(())
     }
 
-    /// Refuses grid barriers that cannot be kept inside one launch.
-    fn check_route(&self, profile: &DeviceProfile, route: Route) -> Result<()> {
+    /// The route of the dispatch: the one that is asked for, or the first that can run.
+    fn choose_route(&self, profile: &DeviceProfile, asked: Route) -> Result<Route> {
         if !self.pipeline.unit().needs().grid_sync {
-            return Ok(());
+            return Ok(Route::Native);
         }
-        let backend = profile.backend;
-        match route {
-            Route::Auto | Route::Native if self.pipeline.compiled().fits_natively(self.grid) => Ok(()),
+        let features = profile.features;
+        let fits = self.pipeline.compiled().is_some_and(|compiled| compiled.fits_natively(self.grid));
+        let refuse = |feature: Feature| {
+            let what = format!("the route `{asked}` for grid barriers");
+            Err(profile.unsupported(what, feature))
+        };
+        match asked {
+            Route::Auto | Route::Native if fits => Ok(Route::Native),
+            Route::Native if !features.has(Feature::NativeGridSync) => refuse(Feature::NativeGridSync),
             Route::Native => {
-                Err(Error::ResidencyExceeded { backend, workgroups: self.grid.workgroup_count() })
+                let workgroups = self.grid.workgroup_count();
+                Err(Error::ResidencyExceeded { backend: profile.backend, workgroups })
             }
-            _ => {
-                let feature = "a grid barrier outside one launch".to_owned();
-                let help = "use a smaller grid and the route `native`".to_owned();
-                Err(Error::Unsupported { feature, backend, help })
-            }
+            Route::Auto | Route::Resident if features.has(Feature::Resident) => Ok(Route::Resident),
+            Route::Auto | Route::Host if features.has(Feature::HostGridSync) => Ok(Route::Host),
+            Route::Resident => refuse(Feature::Resident),
+            Route::Auto | Route::Host => refuse(Feature::HostGridSync),
         }
     }
 
@@ -181,14 +196,20 @@ impl<'a> Plan<'a> {
             let memory = match source {
                 Source::Resident(_) => 0,
                 // What the call owns it must keep between passes; what it was lent stays where it is.
-                Source::Bytes(Cow::Owned(_)) if is_fixpoint => *bytes,
+                Source::Bytes(Cow::Owned(_)) if is_fixpoint || self.split.is_some() => *bytes,
                 Source::Bytes(_) if in_place && !buffer.access().allows_store() => 0,
                 _ => *bytes,
             };
             let snapshot = if is_fixpoint && buffer.produces_output() { *bytes } else { 0 };
             memory.saturating_add(snapshot)
         });
-        let hidden = self.pipeline.compiled().hidden_bytes(self.grid);
+        let hidden = match &self.split {
+            Some(split) => {
+                let of_code = split.code.iter().map(|code| code.hidden_bytes(self.grid)).max();
+                split.schedule.hidden_bytes(self.grid).saturating_add(of_code.unwrap_or(0))
+            }
+            None => self.pipeline.compiled().map_or(0, |compiled| compiled.hidden_bytes(self.grid)),
+        };
         slots.fold(hidden, u64::saturating_add)
     }
 }

@@ -6,6 +6,7 @@
 use crate::backend::{CompiledPipeline, Health, Pending, VyreBackend};
 use crate::batch::{Action, Batch, Launch, Memory, Outcome, Predicate, Span, Temporary};
 use crate::binding::BindingPlan;
+use crate::bytes::{copied, zeros};
 use crate::config::{CompileOptions, FloatMode};
 use crate::deadline::Deadline;
 use crate::error::{Error, Result};
@@ -200,27 +201,6 @@ impl CompiledPipeline for Pipeline {
     }
 }
 
-/// `bytes` zeros, or an error where there is not so much memory.
-fn zeros(bytes: u64, what: &str) -> Result<Vec<u8>> {
-    let mut memory = reserved(bytes, what)?;
-    memory.resize(bytes as usize, 0);
-    Ok(memory)
-}
-
-/// A copy, or an error where there is not so much memory.
-fn copied(bytes: &[u8], what: &str) -> Result<Vec<u8>> {
-    let mut memory = reserved(bytes.len() as u64, what)?;
-    memory.extend_from_slice(bytes);
-    Ok(memory)
-}
-
-fn reserved(bytes: u64, what: &str) -> Result<Vec<u8>> {
-    let mut memory = Vec::new();
-    let reserved = usize::try_from(bytes).ok().and_then(|bytes| memory.try_reserve_exact(bytes).ok());
-    let error = || Error::OutOfMemory { what: what.to_owned(), asked: bytes, available: None };
-    reserved.ok_or_else(error).map(|()| memory)
-}
-
 /// The memory that a batch works on.
 struct Work<'a> {
     temporaries: Vec<Cow<'a, [u8]>>,
@@ -287,7 +267,7 @@ impl Inner {
     ) -> Result<Outcome> {
         let mut work = tracing::debug_span!("upload").in_scope(|| Work::new(batch.temporaries, pins))?;
         let mut outcome = Outcome::default();
-        for step in batch.steps {
+        for (number, step) in batch.steps.into_iter().enumerate() {
             stop.check(deadline)?;
             let runs = step.when.map_or(Ok(true), |when| work.holds(when))?;
             match step.action {
@@ -312,7 +292,10 @@ impl Inner {
                     self.telemetry.bytes_downloaded(from.bytes);
                     outcome.reads.push(Some(work.copy(from)?));
                 }
-                Action::Launch(launch) => self.launch(&mut work, &launch, stop, deadline)?,
+                Action::Launch(launch) => {
+                    let launched = self.launch(&mut work, &launch, stop, deadline);
+                    launched.map_err(|error| error.at_step(number))?;
+                }
             }
         }
         Ok(outcome)

@@ -4,7 +4,7 @@ use crate::backend::VyreBackend;
 use crate::batch::{Action, Batch, Launch, Memory, Span, Temporary};
 use crate::config::DispatchConfig;
 use crate::deadline::Deadline;
-use crate::engine::starts_as_zeros;
+use crate::engine::{Job, starts_as_zeros};
 use crate::error::{Error, Result};
 use crate::handle::{HandleError, RawHandle, check_range};
 use crate::output::Timing;
@@ -121,6 +121,9 @@ pub(crate) fn sequence(
     let deadline = limit.map_or(Deadline::NEVER, Deadline::after);
     let spans: Vec<Span> = ranges.iter().map(|range| range.span()).collect::<Result<_>>()?;
     let plans: Vec<Plan<'static>> = steps.iter().map(|step| plan(backend, step)).collect::<Result<_>>()?;
+    if plans.iter().any(|plan| plan.split.is_some()) {
+        return one_by_one(backend, steps, rounds, spans, (start, deadline));
+    }
     let threads = steps.iter().filter_map(|step| step.config.threads).min();
     let in_batch = (MOST_LAUNCHES / plans.len().max(1)).max(1) as u32;
     // A read of nothing looks up its handle: a wrong range fails before anything has run.
@@ -150,6 +153,29 @@ pub(crate) fn sequence(
     }
 }
 
+/// A sequence in which a dispatch is more than one launch: the engine runs each by itself.
+fn one_by_one(
+    backend: &dyn VyreBackend,
+    steps: &[ResidentStep<'_>],
+    rounds: u32,
+    ranges: Vec<Span>,
+    (start, deadline): (Instant, Deadline),
+) -> Result<(Vec<Vec<u8>>, Timing)> {
+    let prepare = start.elapsed();
+    let mut device: Option<Duration> = None;
+    for _ in 0..rounds {
+        for step in steps {
+            let plan = plan(backend, step)?;
+            let finished = Job::new(plan, step.config, 1, deadline).run(backend)?;
+            device = finished.device.map(|time| device.unwrap_or_default() + time).or(device);
+        }
+    }
+    let mut batch = Batch::default();
+    ranges.into_iter().for_each(|from| batch.push(Action::Read { from }));
+    let reads = all_reads(backend.run(batch, deadline)?.reads)?;
+    Ok((reads, Timing { total: start.elapsed(), prepare, device }))
+}
+
 fn plan(backend: &dyn VyreBackend, step: &ResidentStep<'_>) -> Result<Plan<'static>> {
     if step.config.fixpoint_iterations.is_some() {
         let what = "a dispatch of a sequence cannot be a fixpoint".to_owned();
@@ -177,7 +203,7 @@ fn rounds_of(plans: &[Plan<'static>], rounds: u32, batch: &mut Batch<'_>) {
                     batch.push(Action::Fill { target: *target, byte: 0 });
                 }
             }
-            let pipeline = Arc::clone(plan.pipeline.compiled());
+            let Some(pipeline) = plan.pipeline.compiled().map(Arc::clone) else { continue };
             batch.push(Action::Launch(Launch { pipeline, bindings: spans.clone(), grid: plan.grid }));
         }
     }

@@ -64,6 +64,12 @@ counters! {
     outputs_reused,
     /// Output buffers that were made.
     outputs_appended,
+    /// Dispatches whose grid barriers were not left to the device.
+    grid_sync_splits,
+    /// Segments of such dispatches that were launched.
+    grid_sync_segments,
+    /// Grid barriers that such dispatches passed.
+    grid_sync_points,
     /// Passes of fixpoints.
     passes,
     /// Programs compiled.

@@ -1,10 +1,12 @@
 //! A program that has passed validation, with its flat form.
 
+use crate::binding::BindingPlan;
 use crate::error::Result;
+use crate::grid_sync::{self, Schedule};
 use indexmap::IndexMap;
 use std::sync::{Arc, LazyLock, OnceLock, PoisonError, RwLock};
 use vyre_foundation::{Event, Expr, Literal, MemoryOrdering, Program, ProgramHash, Stats, Type, Walk};
-use vyre_lower::{Kernel, lower};
+use vyre_lower::{Kernel, lower, raise};
 
 /// What a backend compiles: a valid program and its [`Kernel`]. Emitters read the kernel, the reference reads
 /// the program. That a unit exists is the proof that its program is valid.
@@ -18,7 +20,9 @@ struct Parts {
     needs: Needs,
     /// Statements and expressions.
     size: u64,
+    bindings: BindingPlan,
     kernel: OnceLock<Kernel>,
+    schedule: OnceLock<Result<Arc<Schedule>>>,
 }
 
 /// What a program uses that not every device has.
@@ -69,10 +73,23 @@ impl Unit {
     /// Validates a program.
     pub fn new(program: Program) -> Result<Unit> {
         program.validate()?;
+        Ok(Unit::proven(program))
+    }
+
+    /// The unit of a kernel. The program that it stands for is valid because the kernel's was.
+    pub(crate) fn of_kernel(kernel: &Kernel) -> Unit {
+        let program = raise(kernel);
+        debug_assert_eq!(program.validate().err(), None, "{program}");
+        Unit::proven(program)
+    }
+
+    fn proven(program: Program) -> Unit {
         let stats = program.stats();
         let needs = Needs::of(&program, &stats);
         let size = stats.statements + stats.expressions;
-        Ok(Unit(Arc::new(Parts { program, needs, size, kernel: OnceLock::new() })))
+        let bindings = BindingPlan::of(&program);
+        let (kernel, schedule) = (OnceLock::new(), OnceLock::new());
+        Unit(Arc::new(Parts { program, needs, size, bindings, kernel, schedule }))
     }
 
     /// The unit of a program, validated now unless an equal program was validated lately.
@@ -97,12 +114,26 @@ impl Unit {
         self.0.needs
     }
 
+    /// The memory that it needs.
+    pub fn bindings(&self) -> &BindingPlan {
+        &self.0.bindings
+    }
+
     /// Its flat form.
     pub fn kernel(&self) -> &Kernel {
         self.0.kernel.get_or_init(|| {
             let _span = tracing::debug_span!("lower", program = %self.program().name()).entered();
             lower(self.program())
         })
+    }
+
+    /// What the engine does for its grid barriers where the device cannot keep them inside one launch.
+    pub fn schedule(&self) -> Result<Arc<Schedule>> {
+        let schedule = self.0.schedule.get_or_init(|| {
+            let _span = tracing::debug_span!("split", program = %self.program().name()).entered();
+            grid_sync::plan(self).map(Arc::new)
+        });
+        schedule.clone()
     }
 
     /// The hash of the program.

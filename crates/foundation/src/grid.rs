@@ -11,6 +11,9 @@ pub struct Grid {
 }
 
 impl Grid {
+    /// One workgroup of one invocation.
+    pub const ONE: Grid = Grid { workgroups: [1; 3], workgroup_size: [1; 3] };
+
     /// The number of workgroups on each axis.
     pub const fn workgroups(self) -> [u32; 3] {
         self.workgroups

@@ -63,6 +63,11 @@ impl Builder {
         self.row(value, early)
     }
 
+    /// The row that stands for a value already.
+    pub(crate) fn find(&self, value: &Value) -> Option<ValueId> {
+        self.known.get(value).copied()
+    }
+
     /// A row that first exists in a region: a parameter or a result.
     pub(crate) fn row(&mut self, value: Value, early: RegionId) -> ValueId {
         let id = ValueId(self.values.len() as u32);

@@ -18,6 +18,7 @@ mod branch;
 mod build;
 pub mod columns;
 mod control;
+mod edit;
 mod expr;
 mod finish;
 mod homes;
@@ -28,6 +29,7 @@ mod scan;
 mod uniformity;
 mod versions;
 
+pub use edit::KernelBuilder;
 pub use homes::Homes;
 pub use kernel::{Id, Item, ItemId, Kernel, Origin, RegionId, Value, ValueId};
 pub use raise::raise;

@@ -5,7 +5,8 @@ use std::sync::LazyLock;
 use vyre_cli::failure::Failure;
 use vyre_cli::run::{Request, gather};
 use vyre_cli::values;
-use vyre_driver::{BackendExt, DispatchConfig, Trap};
+use vyre_driver::grid_sync::contains_grid_sync;
+use vyre_driver::{BackendExt, DispatchConfig, ReferenceBackend, Route, Trap, VyreBackend};
 use vyre_driver_cpu::{CpuBackend, CpuOptions};
 use vyre_foundation::{Element, Program};
 use vyre_reference::{Options, Schedule};
@@ -22,6 +23,9 @@ static CPU: LazyLock<CpuBackend> = LazyLock::new(|| {
     let options = CpuOptions { threads: 8, cache_folder: None, share_from: 0, ..CpuOptions::default() };
     CpuBackend::with_options(options).expect("the CPU backend starts")
 });
+
+/// The reference as a backend: what a schedule means is what its segments mean.
+static REFERENCE: LazyLock<ReferenceBackend> = LazyLock::new(ReferenceBackend::new);
 
 /// What a run gave, wherever it ran.
 struct Ran {
@@ -57,10 +61,20 @@ fn on_reference(program: &Program, request: &Request, schedule: Schedule) -> End
     }
 }
 
-fn on_cpu(program: &Program, request: &Request, threads: usize) -> Ended {
-    let config = request.config.clone().threads(threads);
+/// Runs a program on a backend by a route. One that was asked for must be taken.
+fn on_backend(
+    backend: &dyn VyreBackend,
+    program: &Program,
+    request: &Request,
+    threads: usize,
+    route: Route,
+) -> Ended {
+    let config = request.config.clone().threads(threads).route(route);
     let inputs: Vec<&[u8]> = request.inputs.iter().map(Vec::as_slice).collect();
-    match CPU.dispatch_borrowed(program, &inputs, &config) {
+    match backend.dispatch_borrowed(program, &inputs, &config) {
+        Ok(ran) if route != Route::Auto && ran.report.route != route => {
+            Err(Stopped::new("D099", &format!("asked for {route}, took {}", ran.report.route)))
+        }
         Ok(ran) => {
             let report = ran.report;
             Ok(Ran { outputs: ran.outputs, passes: report.passes, converged: report.converged })
@@ -100,8 +114,18 @@ pub(crate) fn check(program: &Program, run: &Run) -> Result<(), String> {
         compare(program, run, ended).map_err(|problem| format!("{problem} (schedule {schedule:?})"))?;
     }
     for threads in THREADS {
-        let ended = on_cpu(program, &request, threads);
+        let ended = on_backend(&*CPU, program, &request, threads, Route::Auto);
         compare(program, run, ended).map_err(|problem| format!("{problem} (cpu, {threads} threads)"))?;
+    }
+    if contains_grid_sync(program) {
+        for (backend, threads) in [(&*CPU as &dyn VyreBackend, 1), (&*CPU, 2), (&*REFERENCE, 1)] {
+            for route in [Route::Resident, Route::Host] {
+                let ended = on_backend(backend, program, &request, threads, route);
+                let name = backend.profile().backend;
+                compare(program, run, ended)
+                    .map_err(|problem| format!("{problem} ({name}, {threads} threads, {route})"))?;
+            }
+        }
     }
     let raised = raised(program)?;
     for schedule in SCHEDULES {

@@ -144,15 +144,14 @@ fn freed_in_flight(start: &Start<'_>) -> Verdict {
     let handle = holding(&backend, &[1, 2, 3, 4])?;
     let add_one = program(ADD_ONE)?;
     let pipeline = backend.compile_native(&add_one, &DispatchConfig::new())?;
+    let code = pipeline
+        .compiled()
+        .ok_or_else(|| Failed("a program without grid barriers is one launch".to_owned()))?;
     let layout = vyre_foundation::Layout::new(&add_one, &[16], &[]).map_err(|e| Failed(e.to_string()))?;
     let grid = vyre_foundation::grid::resolve(&add_one, &layout, None).map_err(|e| Failed(e.to_string()))?;
     let mut batch = Batch::default();
     for _ in 0..50 {
-        let launch = Launch {
-            pipeline: Arc::clone(pipeline.compiled()),
-            bindings: vec![Span::resident(handle)],
-            grid,
-        };
+        let launch = Launch { pipeline: Arc::clone(code), bindings: vec![Span::resident(handle)], grid };
         batch.push(Action::Launch(launch));
     }
     batch.push(Action::Read { from: Span::resident(handle) });

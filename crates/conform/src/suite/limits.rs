@@ -101,13 +101,13 @@ fn features(start: &Start<'_>) -> Verdict {
 fn routes(start: &Start<'_>) -> Verdict {
     let backend = start();
     let meets = program(
-        "program meets { workgroup_size 2; buffer o: output u32[4]; o[global_id.x] = 1; barrier(grid);
-         o[global_id.x] = o[global_id.x] + o[3 - global_id.x]; }",
+        "program meets { workgroup_size 2; buffer s: scratch u32[4]; buffer o: output u32[4];
+         let i = global_id.x; s[i] = i + 1; barrier(grid); o[i] = s[3 - i]; }",
     )?;
     for route in [Route::Auto, Route::Native, Route::Resident, Route::Host] {
         match backend.dispatch(&meets, vec![], &DispatchConfig::new().route(route)) {
             Ok(output) => {
-                equal("the bytes", output.outputs.len(), 1)?;
+                equal("the bytes", &output.outputs[..], &[words(&[4, 3, 2, 1])])?;
                 let taken = output.report.route;
                 ensure!(taken == route || route == Route::Auto, "asked for {route}, took {taken}");
             }

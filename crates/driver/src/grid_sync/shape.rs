@@ -1,0 +1,198 @@
+//! The grid level of a kernel: what stands between its grid barriers, and the control that holds them.
+//!
+//! A region that holds a grid barrier, in it or nested in it, is a *block*. Its items are of two sorts: those that
+//! hold a grid barrier are carried out by the engine, and the stretches between them are *places*, which a launch
+//! carries out. A block begins and ends with a place, and places and others alternate; a place may be empty.
+
+use vyre_foundation::Scope;
+use vyre_foundation::validate::Level;
+use vyre_lower::{Homes, Item, ItemId, Kernel, RegionId, Value, ValueId};
+
+/// A place, by its number. Places are numbered in the order of the program.
+pub(super) type PlaceId = usize;
+
+/// A block, by its number. The first one is the entry.
+pub(super) type BlockId = usize;
+
+/// Part of a block.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Piece {
+    /// What a launch does.
+    Place(PlaceId),
+    /// A grid barrier.
+    Barrier,
+    /// A grid `uniform_load`.
+    UniformLoad(ItemId),
+    /// A branch or loop that holds a grid barrier, with its blocks. A loop has one.
+    Control(ItemId, BlockId, Option<BlockId>),
+}
+
+/// A region of the grid level.
+pub(super) struct Block {
+    pub(super) pieces: Vec<Piece>,
+}
+
+/// A stretch of items that hold no grid barrier.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Place {
+    pub(super) region: RegionId,
+    pub(super) start: u32,
+    pub(super) end: u32,
+    /// Whether a loop with a grid barrier is around it.
+    pub(super) repeats: bool,
+}
+
+impl Place {
+    pub(super) fn is_empty(self) -> bool {
+        self.start == self.end
+    }
+}
+
+/// The grid level of a kernel.
+pub(super) struct GridShape<'k> {
+    pub(super) kernel: &'k Kernel,
+    pub(super) homes: Homes,
+    pub(super) blocks: Vec<Block>,
+    pub(super) places: Vec<Place>,
+    /// The place of each item that holds no grid barrier; `None` for the others.
+    pub(super) place_of: Vec<Option<PlaceId>>,
+    /// For each loop with a grid barrier its first and last place.
+    pub(super) loops: Vec<(ItemId, PlaceId, PlaceId)>,
+    /// The block of each region of the grid level.
+    block_of: Vec<Option<BlockId>>,
+    /// The rows that name each parameter or result, by item.
+    named: Vec<Vec<(u32, ValueId)>>,
+}
+
+impl<'k> GridShape<'k> {
+    /// The grid level of a kernel.
+    pub(super) fn of(kernel: &'k Kernel) -> GridShape<'k> {
+        let mut named = vec![Vec::new(); kernel.items.len()];
+        for row in kernel.rows() {
+            if let Value::Param { item, index, .. } | Value::Out { item, index, .. } = kernel.value(row) {
+                named[item.index()].push((index, row));
+            }
+        }
+        let mut shape = GridShape {
+            kernel,
+            homes: Homes::of(kernel),
+            blocks: Vec::new(),
+            places: Vec::new(),
+            place_of: vec![None; kernel.items.len()],
+            loops: Vec::new(),
+            block_of: vec![None; kernel.regions.start.len()],
+            named,
+        };
+        let holds = holding(kernel);
+        shape.block(Kernel::ENTRY, &holds, false);
+        shape
+    }
+
+    fn block(&mut self, region: RegionId, holds: &[bool], repeats: bool) -> BlockId {
+        let id = self.blocks.len();
+        self.blocks.push(Block { pieces: Vec::new() });
+        self.block_of[region.index()] = Some(id);
+        let mut start = 0;
+        for position in 0..self.kernel.item_count(region) {
+            let item = self.kernel.item_at(region, position);
+            if holds[item.index()] {
+                self.place(id, Place { region, start, end: position, repeats });
+                start = position + 1;
+                stacker::maybe_grow(64 << 10, 1 << 20, || self.piece(id, item, holds, repeats));
+            }
+        }
+        let end = self.kernel.item_count(region);
+        self.place(id, Place { region, start, end, repeats });
+        id
+    }
+
+    fn piece(&mut self, block: BlockId, item: ItemId, holds: &[bool], repeats: bool) {
+        let pieces: &[Piece] = match self.kernel.item(item) {
+            Item::Barrier { .. } => &[Piece::Barrier],
+            // It is a barrier, a load and a barrier.
+            Item::UniformLoad { .. } => &[Piece::Barrier, Piece::UniformLoad(item)],
+            Item::Loop { body, .. } => {
+                let first = self.places.len();
+                let body = self.block(body, holds, true);
+                self.loops.push((item, first, self.places.len() - 1));
+                &[Piece::Control(item, body, None)]
+            }
+            Item::If { then, otherwise, .. } => {
+                let then = self.block(then, holds, repeats);
+                let otherwise = self.block(otherwise, holds, repeats);
+                &[Piece::Control(item, then, Some(otherwise))]
+            }
+            _ => &[],
+        };
+        self.blocks[block].pieces.extend_from_slice(pieces);
+    }
+
+    fn place(&mut self, block: BlockId, place: Place) {
+        let id = self.places.len();
+        self.places.push(place);
+        self.blocks[block].pieces.push(Piece::Place(id));
+        let kernel = self.kernel;
+        let mut pending: Vec<ItemId> =
+            (place.start..place.end).map(|position| kernel.item_at(place.region, position)).collect();
+        while let Some(item) = pending.pop() {
+            self.place_of[item.index()] = Some(id);
+            match kernel.item(item) {
+                Item::If { then, otherwise, .. } => {
+                    pending.extend(kernel.region(then).chain(kernel.region(otherwise)));
+                }
+                Item::Loop { body, .. } => pending.extend(kernel.region(body)),
+                _ => {}
+            }
+        }
+    }
+
+    /// The place where a row has its home, if that is at the grid level.
+    pub(super) fn home(&self, row: ValueId) -> Option<PlaceId> {
+        let block = self.block_of[self.homes.region[row.index()].index()]?;
+        let before = self.homes.before[row.index()];
+        let places = self.blocks[block].pieces.iter().filter_map(|piece| match piece {
+            Piece::Place(id) => Some(*id),
+            _ => None,
+        });
+        places.into_iter().find(|id| before <= self.places[*id].end)
+    }
+
+    /// How uniform a row is.
+    pub(super) fn level(&self, row: ValueId) -> Level {
+        match self.kernel.values.uniformity[row.index()] {
+            0 => Level::Grid,
+            1 => Level::Workgroup,
+            _ => Level::Divergent,
+        }
+    }
+
+    /// The rows that name a parameter or result of an item.
+    pub(super) fn named(&self, item: ItemId, index: u32) -> impl Iterator<Item = ValueId> {
+        self.named[item.index()].iter().filter(move |(other, _)| *other == index).map(|(_, row)| *row)
+    }
+
+    /// How uniform a parameter or result is, whichever rows name it.
+    pub(super) fn result_level(&self, item: ItemId, index: u32) -> Level {
+        self.named(item, index).map(|row| self.level(row)).max().unwrap_or(Level::Grid)
+    }
+}
+
+/// Which items hold a grid barrier.
+fn holding(kernel: &Kernel) -> Vec<bool> {
+    let mut holds = vec![false; kernel.items.len()];
+    let mut of_region = vec![false; kernel.regions.start.len()];
+    // Regions are numbered before what is nested in them.
+    for region in kernel.region_ids().rev() {
+        for item in kernel.region(region) {
+            let is_held = match kernel.item(item) {
+                Item::Barrier { scope } | Item::UniformLoad { scope, .. } => scope == Scope::Grid,
+                Item::If { then, otherwise, .. } => of_region[then.index()] || of_region[otherwise.index()],
+                Item::Loop { body, .. } => of_region[body.index()],
+                _ => false,
+            };
+            holds[item.index()] = is_held;
+            of_region[region.index()] |= is_held;
+        }
+    }
+    holds
+}
