@@ -1,6 +1,7 @@
 //! Generated programs, differential testing and reduction of failing programs.
 //!
-//! - [`generate`] makes a [`Case`] from a seed: a valid, deterministic program with its inputs and grid.
+//! - [`generate`] makes a [`Case`] from a seed: a valid, deterministic program with its inputs and grid;
+//!   [`generate_with_grid_barriers`] one that is full of grid barriers.
 //! - [`Coverage`] says what a set of programs uses of the language and what it lacks.
 //! - [`compare`] runs a case on several [`Executor`]s and gives the first [`Mismatch`].
 //! - [`reduce`] shrinks a failing case, and [`test_file`] writes it as a test.
@@ -35,6 +36,6 @@ pub use differential::{
     Executor, Failure, Mismatch, Observed, Reference, Skewed, ThroughText, ThroughWire, compare,
     is_deterministic, schedules,
 };
-pub use generator::{DEFAULT_SIZE, generate};
+pub use generator::{DEFAULT_SIZE, generate, generate_with_grid_barriers};
 pub use reduce::{reduce, reduce_unordered};
 pub use testfile::{test_file, write_test_file};

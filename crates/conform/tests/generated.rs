@@ -3,7 +3,7 @@
 use std::time::Duration;
 use vyre_conform::{
     Case, Coverage, DEFAULT_SIZE, Executor, Observed, Reference, ThroughText, ThroughWire, compare, generate,
-    is_deterministic, schedules,
+    generate_with_grid_barriers, is_deterministic, schedules,
 };
 use vyre_foundation::Program;
 use vyre_reference::Schedule;
@@ -48,12 +48,46 @@ fn schedules_and_forms_do_not_matter_and_the_language_is_covered() {
     assert!(coverage.missing().is_empty(), "{coverage}");
 }
 
+#[test]
+fn programs_full_of_grid_barriers_are_deterministic_and_cover_the_language() {
+    let mut coverage = Coverage::default();
+    let mut waits = 0;
+    for seed in 0..PROGRAMS {
+        let case = generate_with_grid_barriers(seed, DEFAULT_SIZE);
+        assert_eq!(case.program, generate_with_grid_barriers(seed, DEFAULT_SIZE).program);
+        coverage.add_case(&case);
+        let text = case.program.to_string();
+        let here = text.matches("barrier(grid)").count() + text.matches("uniform_load(grid").count();
+        assert!(here > 0, "seed {seed} never waits for the grid\n{text}");
+        waits += here;
+        if let Some(mismatch) = compare(&case, &schedules(seed, 4)) {
+            panic!("seed {seed}: {mismatch}\n{text}");
+        }
+    }
+    assert!(waits > 8 * PROGRAMS as usize, "only {waits} waits in {PROGRAMS} programs");
+    assert!(coverage.missing().is_empty(), "{coverage}");
+}
+
+/// Grids reach from a workgroup to 10,000, most of them small.
+#[test]
+fn programs_full_of_grid_barriers_run_on_small_and_large_grids() {
+    let workgroups = |case: Case| case.grid.map_or(0, |counts| counts.iter().product::<u32>());
+    let counts: Vec<u32> =
+        (0..2000).map(|seed| workgroups(generate_with_grid_barriers(seed, DEFAULT_SIZE))).collect();
+    let within = |low: u32, high: u32| counts.iter().filter(|count| (low..=high).contains(count)).count();
+    assert!(within(1, 1) > 20 && within(2, 12) > 500 && within(13, 40) > 100, "too few small grids");
+    assert!(within(250, 10_000) > 15 && within(5000, 10_000) > 1, "too few large grids");
+    assert!(within(250, u32::MAX) < 80, "too many large grids");
+    assert_eq!(within(10_001, u32::MAX), 0);
+}
+
 /// The outputs would be worth little if few invocations reached the end or all had the same checksum.
 #[test]
 fn outputs_tell_programs_apart() {
     let mut alive = 0;
     for seed in 0..100 {
-        let case = generate(seed, DEFAULT_SIZE);
+        let make = if seed % 2 == 0 { generate } else { generate_with_grid_barriers };
+        let case = make(seed, DEFAULT_SIZE);
         if let Ok(Observed::Outputs { outputs, .. }) = Reference::new(Schedule::InOrder).run(&case) {
             let distinct = |bytes: &Vec<u8>| {
                 bytes.chunks(4).filter(|word| word.iter().any(|byte| *byte != 0)).count() > 0

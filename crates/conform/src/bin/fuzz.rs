@@ -12,6 +12,7 @@
 //! --size N      about how many statements a program has (default 40)
 //! --orders N    how many schedules (default 8)
 //! --threads A,B the thread limits under which a backend runs each program (default: its own)
+//! --grid-barriers  programs dense in grid barriers, on up to 10,000 workgroups; a seed then means another program
 //! --out DIR     where reduced failures are written (default: they are printed)
 //! --corpus DIR  test files to mutate (default: tests/files of this repository)
 //! ```
@@ -29,7 +30,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 use vyre_conform::{
     Case, Coverage, DEFAULT_SIZE, Device, Executor, Failure, Observed, Reference, ThroughText, ThroughWire,
-    compare, generate, hostile, is_deterministic, reduce, reduce_unordered, roundtrip, schedules, test_file,
+    compare, generate, generate_with_grid_barriers, hostile, is_deterministic, reduce, reduce_unordered,
+    roundtrip, schedules, test_file,
 };
 use vyre_reference::Schedule;
 
@@ -52,6 +54,8 @@ struct Arguments {
     /// The backend, for that command.
     backend: String,
     threads: Vec<usize>,
+    /// Whether programs are dense in grid barriers.
+    grid_barriers: bool,
 }
 
 fn main() -> ExitCode {
@@ -59,7 +63,7 @@ fn main() -> ExitCode {
         Ok(arguments) => arguments,
         Err(problem) => {
             eprintln!(
-                "fuzz: {problem}\nhelp: fuzz roundtrip|schedules|text|bytes|show N, or fuzz backend NAME N [--seed S] [--size N] [--orders N] [--threads A,B] [--out DIR] [--corpus DIR]"
+                "fuzz: {problem}\nhelp: fuzz roundtrip|schedules|text|bytes|show N, or fuzz backend NAME N [--seed S] [--size N] [--orders N] [--threads A,B] [--grid-barriers] [--out DIR] [--corpus DIR]"
             );
             return ExitCode::from(2);
         }
@@ -100,8 +104,13 @@ impl Arguments {
             corpus,
             backend,
             threads: Vec::new(),
+            grid_barriers: false,
         };
         while let Some(option) = given.next() {
+            if option == "--grid-barriers" {
+                arguments.grid_barriers = true;
+                continue;
+            }
             let value = given.next();
             match option.as_str() {
                 "--seed" => arguments.seed = parsed(value)?,
@@ -118,6 +127,20 @@ impl Arguments {
             }
         }
         Ok(arguments)
+    }
+
+    /// The case of a seed.
+    fn case(&self, seed: u64) -> Case {
+        if self.grid_barriers {
+            generate_with_grid_barriers(seed, self.size)
+        } else {
+            generate(seed, self.size)
+        }
+    }
+
+    /// A seed with the option that it needs to mean the same program.
+    fn described(&self, seed: u64) -> String {
+        format!("{seed}{}", if self.grid_barriers { " with --grid-barriers" } else { "" })
     }
 }
 
@@ -188,7 +211,7 @@ impl Run {
 
     fn roundtrip(&mut self) -> bool {
         self.each(|run, seed| {
-            let case = generate(seed, run.arguments.size);
+            let case = run.arguments.case(seed);
             if let Err(problem) = roundtrip::check(&case.program) {
                 run.failed(seed, &case, &problem, &mut |case| roundtrip::check(&case.program).is_err());
             }
@@ -200,7 +223,7 @@ impl Run {
         let mut coverage = Coverage::default();
         let mut traps = 0;
         self.each(|run, seed| {
-            let case = generate(seed, run.arguments.size);
+            let case = run.arguments.case(seed);
             coverage.add_case(&case);
             let executors = executors(seed, run.arguments.orders);
             if let Some(mismatch) = compare(&case, &executors) {
@@ -231,7 +254,7 @@ impl Run {
             executors.push(Box::new(Counted { device, unsupported: Arc::clone(&unsupported) }));
         }
         self.each(|run, seed| {
-            let case = generate(seed, run.arguments.size);
+            let case = run.arguments.case(seed);
             if let Some(mismatch) = compare(&case, &executors) {
                 let text = mismatch.to_string();
                 run.failed(seed, &case, &text, &mut |case| compare(case, &executors).is_some());
@@ -265,10 +288,17 @@ impl Run {
     }
 
     fn show(&self) -> bool {
-        let case = generate(self.arguments.number, self.arguments.size);
+        let case = self.arguments.case(self.arguments.number);
         match Reference::new(Schedule::InOrder).run(&case) {
             Ok(observed) => {
-                println!("{}", test_file(&case, &observed, &format!("Seed {}.", self.arguments.number)));
+                println!(
+                    "{}",
+                    test_file(
+                        &case,
+                        &observed,
+                        &format!("Seed {}.", self.arguments.described(self.arguments.number))
+                    )
+                );
                 true
             }
             Err(failure) => {
@@ -285,7 +315,11 @@ impl Run {
         CURRENT.store(0, Ordering::Relaxed);
         let ordered = is_deterministic(case, Duration::from_secs(10));
         let small = if ordered { reduce(case, fails) } else { reduce_unordered(case, fails) };
-        let comment = format!("Found by fuzzing, seed {seed}: {}", problem.lines().next().unwrap_or(""));
+        let comment = format!(
+            "Found by fuzzing, seed {}: {}",
+            self.arguments.described(seed),
+            problem.lines().next().unwrap_or("")
+        );
         let text = match Reference::new(Schedule::InOrder).run(&small) {
             Ok(observed) => test_file(&small, &observed, &comment),
             Err(failure) => format!("// {comment}\n// {failure}\n{}", small.program),

@@ -4,7 +4,8 @@ use super::required::Sink;
 use crate::typing::{self, Visitor};
 use std::collections::HashMap;
 use vyre_foundation::{
-    AtomicOp, BinOp, BufferAccess, Expr, Literal, MemoryOrdering, Name, Node, Program, Scope, Type,
+    AtomicOp, BinOp, Body, BufferAccess, Event, Expr, Literal, MemoryOrdering, Name, Node, Program, Scope,
+    Type, Walk,
 };
 
 /// Gives every item that a valid program uses to the sink, once per use.
@@ -16,9 +17,10 @@ pub(super) fn program(program: &Program, sink: &mut Sink<'_>) {
         open: Vec::new(),
         returned: false,
         ended: Vec::from([None]),
-        waits: 0,
+        waits: Waits::default(),
+        assigned: Vec::new(),
         variables: HashMap::new(),
-        stored_local: HashMap::new(),
+        stored: HashMap::new(),
         bound: false,
     };
     typing::walk(program, &mut collector);
@@ -60,14 +62,24 @@ enum Frame {
     Scope,
 }
 
+/// How many barriers and uniform loads the walk has met.
+#[derive(Clone, Copy, Default, PartialEq)]
+struct Waits {
+    all: u64,
+    /// Those of the whole grid.
+    grid: u64,
+}
+
 /// What is known of a variable on the walk.
 struct Life {
-    /// How many waits the walk had met when it was written last.
-    written: u64,
+    /// What the walk had met when it was written last.
+    written: Waits,
     /// How many loops and branches were open where it was declared.
     depth: (usize, usize),
     counter: bool,
     assigned: bool,
+    /// Whether a loop without grid barriers has computed it.
+    by_plain_loop: bool,
 }
 
 struct Collector<'p, 's, 'f> {
@@ -78,10 +90,12 @@ struct Collector<'p, 's, 'f> {
     returned: bool,
     /// For each open body the jump after which nobody arrives.
     ended: Vec<Option<&'static str>>,
-    /// How many barriers and uniform loads the walk has met.
-    waits: u64,
+    waits: Waits,
+    /// For each open loop the variables assigned in it so far.
+    assigned: Vec<Vec<Name>>,
     variables: HashMap<Name, Life>,
-    stored_local: HashMap<Name, u64>,
+    /// When local and workgroup memory was last stored to.
+    stored: HashMap<Name, Waits>,
     /// Whether the statement's expressions have loaded memory.
     bound: bool,
 }
@@ -96,7 +110,8 @@ impl Collector<'_, '_, '_> {
     }
 
     fn wait(&mut self, group: &'static str, scope: Scope) {
-        self.waits += 1;
+        self.waits.all += 1;
+        self.waits.grid += u64::from(scope == Scope::Grid);
         let (loops, branches) = (self.count(Frame::Loop), self.count(Frame::Branch));
         let first = self.open.iter().find(|frame| **frame != Frame::Scope);
         let places = [
@@ -127,9 +142,12 @@ impl Collector<'_, '_, '_> {
         if life.written == self.waits {
             return;
         }
-        let (counter, assigned) = (life.counter, life.assigned);
+        let (counter, assigned, grid) = (life.counter, life.assigned, life.written.grid < self.waits.grid);
         if let Some(ty) = ty {
             self.add("live across barrier", ty.to_string());
+            if grid {
+                self.add("live across grid barrier", ty.to_string());
+            }
         }
         if counter {
             self.add("shape", "loop counter live across barrier");
@@ -141,7 +159,8 @@ impl Collector<'_, '_, '_> {
 
     fn declare(&mut self, name: &Name, counter: bool) {
         let depth = (self.count(Frame::Loop), self.count(Frame::Branch));
-        self.variables.insert(name.clone(), Life { written: self.waits, depth, counter, assigned: false });
+        let life = Life { written: self.waits, depth, counter, assigned: false, by_plain_loop: false };
+        self.variables.insert(name.clone(), life);
     }
 
     fn assign(&mut self, name: &Name) {
@@ -149,6 +168,8 @@ impl Collector<'_, '_, '_> {
         let Some(life) = self.variables.get_mut(name) else { return };
         life.written = self.waits;
         life.assigned = true;
+        life.by_plain_loop = false;
+        self.assigned.iter_mut().for_each(|names| names.push(name.clone()));
         let depth = life.depth;
         if now.0 > depth.0 {
             self.add("shape", "variable assigned in loop");
@@ -168,8 +189,14 @@ impl Collector<'_, '_, '_> {
         self.bound = true;
         let access = self.access(buffer);
         self.add("load", access);
-        if self.stored_local.get(buffer).is_some_and(|at| *at < self.waits) {
+        let Some(at) = self.stored.get(buffer).copied() else { return };
+        let local = self.program.buffer(buffer).is_some_and(|b| b.access() == BufferAccess::Local);
+        if local && at.all < self.waits.all {
             self.add("shape", "local array live across barrier");
+        }
+        if at.grid < self.waits.grid {
+            let kind = if local { "local array" } else { "workgroup memory" };
+            self.add("shape", format!("{kind} live across grid barrier"));
         }
     }
 
@@ -191,7 +218,7 @@ impl Collector<'_, '_, '_> {
         }
     }
 
-    fn branch(&mut self, otherwise: &vyre_foundation::Body) {
+    fn branch(&mut self, otherwise: &Body) {
         self.add("statement", "if");
         if otherwise.as_else_if().is_some() {
             self.add("statement", "else if");
@@ -211,6 +238,48 @@ impl Collector<'_, '_, '_> {
         }
         if let Some(ended) = self.ended.last_mut() {
             *ended = Some(word);
+        }
+    }
+
+    /// What decides a branch or loop that holds a grid barrier.
+    fn grid_control(&mut self, node: &Node) {
+        let (mut plain, mut loaded) = (false, false);
+        node.for_each_expr(&mut |expr| {
+            loaded |= loads_for_grid(expr);
+            expr.visit(&mut |part| {
+                let life = match part {
+                    Expr::Var(name) => self.variables.get(name),
+                    _ => None,
+                };
+                plain |= life.is_some_and(|life| life.by_plain_loop);
+            });
+        });
+        if (plain || loaded) && node.bodies().any(waits_for_grid) {
+            if plain {
+                self.add("shape", "grid control from a plain loop");
+            }
+            if loaded {
+                self.add("shape", "grid control from a uniform load");
+            }
+        }
+        if let Node::If { then, .. } = node
+            && loaded
+            && then.iter().any(|inner| matches!(inner, Node::Break))
+        {
+            self.add("shape", "loop left on a uniform load");
+        }
+    }
+
+    /// The end of a loop: without a grid barrier, it has computed what it assigned.
+    fn end_of_loop(&mut self, body: &Body) {
+        let assigned = self.assigned.pop().unwrap_or_default();
+        if waits_for_grid(body) {
+            return;
+        }
+        for name in assigned {
+            if let Some(life) = self.variables.get_mut(&name) {
+                life.by_plain_loop = true;
+            }
         }
     }
 
@@ -288,19 +357,23 @@ impl Visitor for Collector<'_, '_, '_> {
                 self.add("statement", "store");
                 let access = self.access(buffer);
                 self.add("store", access);
-                if self.program.buffer(buffer).is_some_and(|b| b.access() == BufferAccess::Local) {
-                    self.stored_local.insert(buffer.clone(), self.waits);
+                let private = [BufferAccess::Local, BufferAccess::Workgroup];
+                if self.program.buffer(buffer).is_some_and(|b| private.contains(&b.access())) {
+                    self.stored.insert(buffer.clone(), self.waits);
                 }
             }
             Node::Eval { expr: Expr::Atomic { .. } } => self.add("statement", "eval atomic"),
             Node::Eval { .. } => self.add("statement", "eval value"),
             Node::If { otherwise, .. } => {
                 self.branch(otherwise);
+                self.grid_control(node);
                 self.enter(Frame::Branch);
             }
             Node::Loop { var, from, to, .. } => {
                 self.for_loop(from, to);
+                self.grid_control(node);
                 self.enter(Frame::Loop);
+                self.assigned.push(Vec::new());
                 self.declare(var, true);
             }
             Node::Break => self.end_of_control("break"),
@@ -331,10 +404,30 @@ impl Visitor for Collector<'_, '_, '_> {
         }
     }
 
-    fn end(&mut self, _node: &Node) {
+    fn end(&mut self, node: &Node) {
+        if let Node::Loop { body, .. } = node {
+            self.end_of_loop(body);
+        }
         self.open.pop();
         self.ended.pop();
     }
+}
+
+/// Whether an expression holds a `uniform_load` of the grid.
+fn loads_for_grid(expr: &Expr) -> bool {
+    let mut found = false;
+    expr.visit(&mut |part| found |= matches!(part, Expr::UniformLoad { scope: Scope::Grid, .. }));
+    found
+}
+
+/// Whether something in a body waits for the grid.
+fn waits_for_grid(body: &Body) -> bool {
+    Walk::new(body).any(|event| {
+        let Event::Node(node) = event else { return false };
+        let mut found = matches!(node, Node::Barrier { ordering: MemoryOrdering::GridSync });
+        node.for_each_expr(&mut |expr| found |= loads_for_grid(expr));
+        found
+    })
 }
 
 /// The classes of a constant.

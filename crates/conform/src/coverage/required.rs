@@ -43,7 +43,7 @@ pub(super) const STATEMENTS: [&str; 20] = [
 ];
 
 /// Shapes of programs.
-pub(super) const SHAPES: [&str; 16] = [
+pub(super) const SHAPES: [&str; 21] = [
     "statement after return",
     "statement after break",
     "statement after continue",
@@ -60,6 +60,11 @@ pub(super) const SHAPES: [&str; 16] = [
     "loop counter live across barrier",
     "assigned variable live across barrier",
     "local array live across barrier",
+    "local array live across grid barrier",
+    "workgroup memory live across grid barrier",
+    "grid control from a plain loop",
+    "grid control from a uniform load",
+    "loop left on a uniform load",
 ];
 
 /// Gives every item of the language to the sink.
@@ -82,6 +87,7 @@ pub(super) fn language(sink: &mut Sink<'_>) {
     }
     for ty in Type::ALL {
         sink("live across barrier", ty.to_string());
+        sink("live across grid barrier", ty.to_string());
         sink("function", format!("parameter {ty}"));
         sink("function", format!("result {ty}"));
     }

@@ -11,14 +11,14 @@ use super::{Generator, OpenLoop};
 use vyre_foundation::{Expr, Name, Node, Type};
 
 /// Deeper nesting would use up the statements without showing more.
-const DEEPEST: usize = 5;
+pub(super) const DEEPEST: usize = 5;
 
 /// Tags and provenance, some of which need escapes in text.
 const TEXTS: [&str; 7] =
     ["limit", "overflow", "two words", "quote \" and \\", "line\nbreak\ttab", "größe ∞", ""];
 
 /// How a guarded body ends.
-enum End {
+pub(super) enum End {
     Break,
     Continue,
     Return,
@@ -27,15 +27,22 @@ enum End {
 
 impl Generator {
     /// Some statements in a scope of their own.
-    fn body(&mut self) -> Vec<Node> {
+    pub(super) fn body(&mut self) -> Vec<Node> {
+        self.body_of(|generator, out| {
+            for _ in 0..1 + generator.rng.below(4) {
+                if generator.fuel > 0 || out.is_empty() {
+                    generator.statement(out);
+                }
+            }
+        })
+    }
+
+    /// What `fill` makes, in a scope of its own that ends in the phases it began with.
+    pub(super) fn body_of(&mut self, fill: impl FnOnce(&mut Generator, &mut Vec<Node>)) -> Vec<Node> {
         let mark = self.variables.mark();
         let mut out = Vec::new();
         self.bodies.push(self.phases.clone());
-        for _ in 0..1 + self.rng.below(4) {
-            if self.fuel > 0 || out.is_empty() {
-                self.statement(&mut out);
-            }
-        }
+        fill(self, &mut out);
         if let Some(before) = self.bodies.pop() {
             self.restore_phases(&before, &mut out);
         }
@@ -124,13 +131,30 @@ impl Generator {
 
     /// A loop with few iterations, uniform or divergent.
     pub(super) fn for_loop(&mut self, out: &mut Vec<Node>) {
-        if self.bodies.len() >= DEEPEST || self.cost > 4 {
+        if !self.may_loop() {
             return self.simple(out);
         }
         let here = self.control();
         let level = if self.rng.chance(3, 5) { here } else { here.max(self.any_level()) };
         let bounds = if self.rng.chance(1, 2) { Level::Grid } else { level };
-        let (from, to) = self.bounds(bounds);
+        let range = self.bounds(bounds);
+        self.loop_of(level, bounds, range, Generator::body, out);
+    }
+
+    /// Whether a loop here is neither nested too deep nor run too often.
+    pub(super) fn may_loop(&self) -> bool {
+        self.bodies.len() < DEEPEST && self.cost <= 4
+    }
+
+    /// A loop over this range, whose bounds are as uniform as `bounds` and whose body runs under control of `level`.
+    pub(super) fn loop_of(
+        &mut self,
+        level: Level,
+        bounds: Level,
+        (from, to): (Expr, Expr),
+        body: impl FnOnce(&mut Generator) -> Vec<Node>,
+        out: &mut Vec<Node>,
+    ) {
         let outer = std::mem::replace(&mut self.control, level);
         self.loops.push(OpenLoop { level, rest: Level::Grid, bodies: self.bodies.len() });
         let cost = self.cost;
@@ -139,7 +163,7 @@ impl Generator {
         let pick = self.rng.below(16);
         let var = self.variables.fresh_name(pick);
         self.variables.open(Variable { name: var.clone(), ty: Type::U32, level: bounds, mutable: false });
-        let mut body = self.body();
+        let mut body = body(self);
         if self.rng.chance(3, 4) {
             // How often the body runs, and for which values, shows in the checksum.
             body.insert(0, Node::assign("sum", mixed(Expr::var(&var))));
@@ -163,7 +187,7 @@ impl Generator {
     }
 
     /// The bounds of a loop: at most four iterations, sometimes none.
-    fn bounds(&mut self, level: Level) -> (Expr, Expr) {
+    pub(super) fn bounds(&mut self, level: Level) -> (Expr, Expr) {
         let count = 1 + self.rng.below(4) as u32;
         match self.rng.below(12) {
             0..=3 => (Expr::u32(0), Expr::u32(count)),
@@ -246,7 +270,7 @@ impl Generator {
     }
 
     /// `if cond { …; end }`, sometimes with statements after the end that nobody reaches.
-    fn guard(&mut self, cond: Expr, level: Level, end: End, out: &mut Vec<Node>) {
+    pub(super) fn guard(&mut self, cond: Expr, level: Level, end: End, out: &mut Vec<Node>) {
         let outer = self.control;
         self.control = self.control().max(level);
         let mark = self.variables.mark();

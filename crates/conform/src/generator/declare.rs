@@ -1,5 +1,6 @@
 //! The buffers of a generated program, how long they are and what the caller puts into them.
 
+use super::Emphasis;
 use super::feature::Feature;
 use super::literal;
 use super::phase::Buffer;
@@ -7,7 +8,8 @@ use super::shape::Shape;
 use vyre_foundation::rng::SplitMix64;
 use vyre_foundation::{BufferAccess, BufferDecl, Element, Name};
 
-/// No generated buffer is longer, so that comparing outputs stays cheap.
+/// No generated buffer is longer, so that comparing outputs stays cheap; larger grids may have as many elements as
+/// invocations.
 const LONGEST: u32 = 3000;
 
 /// The buffers that the features need, one output that every program has, and some more.
@@ -16,6 +18,7 @@ pub(super) fn buffers(
     shape: &Shape,
     features: &[Feature],
     wide_atomics: bool,
+    emphasis: Emphasis,
 ) -> Vec<Buffer> {
     let mut wanted: Vec<(BufferAccess, Element, Option<bool>, bool)> = Vec::new();
     for feature in features {
@@ -36,6 +39,9 @@ pub(super) fn buffers(
     wanted.push((BufferAccess::Workgroup, *rng.pick(&common), None, false));
     let storage = *rng.pick(&[BufferAccess::Scratch, BufferAccess::ReadWrite, BufferAccess::Output]);
     wanted.push((storage, *rng.pick(&common), None, false));
+    if emphasis == Emphasis::GridBarriers {
+        wanted.push((BufferAccess::Local, *rng.pick(&Element::ALL), None, false));
+    }
     for _ in 0..2 + rng.below(4) {
         let element = if rng.chance(1, 2) {
             *rng.pick(&[Element::U32, Element::I32, Element::U64, Element::I64, Element::F32])
@@ -91,7 +97,7 @@ fn length(rng: &mut SplitMix64, shape: &Shape, access: BufferAccess) -> u32 {
         5 => around * 3 + 1,
         _ => around,
     };
-    len.clamp(1, LONGEST)
+    len.clamp(1, LONGEST.max(shape.total()))
 }
 
 /// Makes the longest returned buffer as long as the default grid was derived from.

@@ -22,6 +22,7 @@ mod scope;
 mod shape;
 mod statement;
 mod sync;
+mod waiting;
 
 use crate::Case;
 use feature::Feature;
@@ -48,7 +49,35 @@ pub const DEFAULT_SIZE: u32 = 40;
 /// # Panics
 /// If the program is not valid: that is a bug of the generator, and the message shows the program.
 pub fn generate(seed: u64, size: u32) -> Case {
-    let mut generator = Generator::new(seed, size);
+    make(seed, size, Emphasis::Everything)
+}
+
+/// The case of a seed, with a program dense in grid barriers: in straight code, in loops, nested loops and uniform
+/// branches, with state of every kind alive across them and invocations that have returned before them.
+///
+/// Most grids are small; about one in fifty has hundreds or thousands of workgroups (at most 10,000), with few
+/// invocations and a short program each. Otherwise like [`generate`].
+///
+/// ```
+/// let case = vyre_conform::generate_with_grid_barriers(7, vyre_conform::DEFAULT_SIZE);
+/// assert!(case.program.to_string().contains("grid"));
+/// ```
+///
+/// # Panics
+/// If the program is not valid: that is a bug of the generator, and the message shows the program.
+pub fn generate_with_grid_barriers(seed: u64, size: u32) -> Case {
+    make(seed, size, Emphasis::GridBarriers)
+}
+
+/// What a generated program has most of.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Emphasis {
+    Everything,
+    GridBarriers,
+}
+
+fn make(seed: u64, size: u32, emphasis: Emphasis) -> Case {
+    let mut generator = Generator::new(seed, size, emphasis);
     generator.functions();
     let entry = generator.entry();
     let case = generator.finish(entry);
@@ -56,6 +85,15 @@ pub fn generate(seed: u64, size: u32) -> Case {
         panic!("seed {seed} made an invalid program:\n{}\n{errors:?}", case.program);
     }
     case
+}
+
+/// From this many invocations on a program is short and its loops are not nested.
+const LARGE: u32 = 2000;
+
+/// How many passes a fixpoint may take: mostly few, sometimes more than a backend submits at once.
+fn passes(rng: &mut SplitMix64, many: bool) -> u32 {
+    let few = 1 + rng.below(4) as u32;
+    if many && rng.chance(1, 8) { few + 6 + rng.below(8) as u32 } else { few }
 }
 
 /// A loop that is being generated.
@@ -70,6 +108,7 @@ struct OpenLoop {
 
 struct Generator {
     rng: SplitMix64,
+    emphasis: Emphasis,
     shape: Shape,
     features: Vec<Feature>,
     buffers: Vec<Buffer>,
@@ -99,18 +138,25 @@ struct Generator {
 }
 
 impl Generator {
-    fn new(seed: u64, size: u32) -> Generator {
+    fn new(seed: u64, size: u32, emphasis: Emphasis) -> Generator {
         let mut rng = SplitMix64::new(seed);
-        let shape = Shape::new(&mut rng);
+        let waits = emphasis == Emphasis::GridBarriers;
+        let shape = if waits { Shape::for_grid_barriers(&mut rng) } else { Shape::new(&mut rng) };
         let features = feature::for_seed(seed);
         let capabilities = feature::uses_capabilities(seed);
-        let buffers = declare::buffers(&mut rng, &shape, &features, capabilities);
+        let buffers = declare::buffers(&mut rng, &shape, &features, capabilities, emphasis);
         let phases = buffers.iter().map(|buffer| Phase::first(&mut rng, buffer)).collect();
         let fuel = (size / 2 + rng.below(u64::from(size) + 1) as u32).max(1);
         // Many invocations run few statements, so that a case takes milliseconds at most.
-        let fuel = if shape.total() > 300 { fuel / 3 + 1 } else { fuel };
+        let fuel = match shape.total() {
+            0..=300 => fuel,
+            301..=LARGE => fuel / 3 + 1,
+            _ => fuel / 8 + 1,
+        };
+        let cost = if shape.total() > LARGE { 4 } else { 1 };
         let traps = rng.chance(1, 12);
-        let fixpoint = rng.chance(1, 14).then(|| 1 + rng.below(4) as u32);
+        let fixpoint =
+            rng.chance(1, if waits { 6 } else { 14 }).then(|| passes(&mut rng, waits && cost == 1));
         let giving = |to: Type, result: &dyn Fn(Type) -> Option<Type>| {
             Type::ALL.into_iter().filter(|from| result(*from) == Some(to)).collect::<Vec<_>>()
         };
@@ -124,6 +170,7 @@ impl Generator {
         });
         Generator {
             rng,
+            emphasis,
             shape,
             features,
             buffers,
@@ -136,7 +183,7 @@ impl Generator {
             pure: false,
             effect: false,
             fuel,
-            cost: 1,
+            cost,
             traps,
             orderings: capabilities,
             fixpoint,
@@ -167,8 +214,15 @@ impl Generator {
         for ty in Type::ALL {
             self.declare_variable(&mut out, ty);
         }
+        let waits = self.emphasis == Emphasis::GridBarriers;
+        if waits && self.rng.chance(1, 3) {
+            self.guarded_return(&mut out);
+        }
         while self.fuel > 0 {
             self.statement(&mut out);
+        }
+        if waits {
+            self.grid_wait(&mut out);
         }
         for _ in 0..1 + self.rng.below(3) {
             self.exchange(&mut out);

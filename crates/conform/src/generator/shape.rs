@@ -33,6 +33,38 @@ impl Shape {
         Shape { size, counts, extent, subgroup }
     }
 
+    /// A shape for grid barriers: mostly some small workgroups, sometimes any shape, and about once in fifty times
+    /// hundreds or thousands of tiny workgroups.
+    pub(super) fn for_grid_barriers(rng: &mut SplitMix64) -> Shape {
+        if rng.chance(1, 50) {
+            return Shape::of_many_workgroups(rng);
+        }
+        let any = Shape::new(rng);
+        if any.extent == Some(0) || any.counts.contains(&0) || rng.chance(1, 3) {
+            return any;
+        }
+        let size = *rng.pick(&[1, 1, 2, 3, 4, 5, 8]);
+        let most = *rng.pick(&[2, 4, 9, 9, 20, 40]);
+        let counts = match rng.below(5) {
+            0 => [1 + rng.below(4) as u32, 1 + rng.below(4) as u32, 1 + rng.below(2) as u32],
+            _ => [1 + rng.below(most) as u32, 1, 1],
+        };
+        Shape { size: size.into(), counts, extent: None, subgroup: any.subgroup }
+    }
+
+    /// Up to 10,000 workgroups of one to three invocations.
+    fn of_many_workgroups(rng: &mut SplitMix64) -> Shape {
+        let size: u32 = *rng.pick(&[1, 1, 1, 2, 3]);
+        let most = *rng.pick(&[600, 1500, 4000, 10_000]);
+        let count = 300 + rng.below(most - 299) as u32;
+        let counts = match rng.below(4) {
+            0 => [count / 16, 4, 4],
+            1 => [7, count / 7, 1],
+            _ => [count, 1, 1],
+        };
+        Shape { size: size.into(), counts, extent: None, subgroup: *rng.pick(&[1, 4, 32, 64]) }
+    }
+
     /// The invocations of a workgroup.
     pub(super) fn group(&self) -> u32 {
         self.size.invocations() as u32

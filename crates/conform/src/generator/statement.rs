@@ -1,9 +1,9 @@
 //! Statements without bodies, and the checksum that makes their values visible in an output.
 
-use super::Generator;
 use super::literal::constant;
 use super::phase::{Buffer, Mode, Phase};
 use super::scope::{Level, Variable};
+use super::{Emphasis, Generator};
 use vyre_foundation::{BufferAccess, Element, Expr, Node, Type};
 
 impl Generator {
@@ -26,7 +26,10 @@ impl Generator {
         if !self.bodies.is_empty() && self.control() < Level::Divergent && self.rng.chance(1, 3) {
             return if self.rng.chance(1, 2) { self.synchronise(out) } else { self.exchange(out) };
         }
-        match self.rng.below(49) {
+        if self.emphasis == Emphasis::GridBarriers && self.control() == Level::Grid && self.rng.chance(3, 5) {
+            return self.grid_statement(out);
+        }
+        match self.rng.below(51) {
             0..=16 => self.simple(out),
             17..=21 => self.branch(out),
             22..=25 => self.for_loop(out),
@@ -39,6 +42,7 @@ impl Generator {
             41 => self.borrow_uniform(out),
             42 => self.evaluate(out),
             43..=47 => self.exchange(out),
+            48 | 49 => self.grid_statement(out),
             _ => {
                 let variables: Vec<_> = self.variables.since(0).to_vec();
                 let variable = self.rng.pick(&variables).clone();
@@ -195,9 +199,7 @@ impl Generator {
             let load = Expr::load(&self.buffers[buffer].name, index);
             let ty = self.buffers[buffer].element.value_type();
             self.open_let(out, ty, Level::Divergent, false, load);
-            if let Some(variable) = self.variables.since(0).last().cloned() {
-                self.mix(&variable, out);
-            }
+            self.mix_last(out);
         }
     }
 }

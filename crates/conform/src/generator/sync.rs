@@ -22,7 +22,7 @@ impl Generator {
     }
 
     /// `let v = … uniform_load(…) …;`, where the rest of the statement is already in the new phases.
-    fn uniform_let(&mut self, scope: Scope, out: &mut Vec<Node>) {
+    pub(super) fn uniform_let(&mut self, scope: Scope, out: &mut Vec<Node>) {
         let sources = self.uniform_sources(scope, None);
         if sources.is_empty() {
             out.push(barrier(scope));
@@ -97,9 +97,7 @@ impl Generator {
             (Level::Divergent, Expr::load(&self.buffers[buffer].name, index))
         };
         self.open_let(out, ty, level, false, value);
-        if let Some(variable) = self.variables.since(0).last().cloned() {
-            self.mix(&variable, out);
-        }
+        self.mix_last(out);
     }
 
     /// The index of an element that another invocation owned before the phase became shared.
