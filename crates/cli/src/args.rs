@@ -27,6 +27,8 @@ pub(crate) enum Command {
     Check(CheckArgs),
     /// Put programs into canonical layout
     Fmt(FmtArgs),
+    /// Show the segments and the schedule that grid barriers give where the device does not keep them itself
+    Split(SplitArgs),
     /// Print what a backend makes of a program
     Emit(EmitArgs),
     /// List the backends, what each has, and why one is missing
@@ -179,6 +181,24 @@ pub(crate) struct EmitArgs {
     /// Write it to a file
     #[arg(long, value_name = "PATH")]
     pub(crate) out: Option<PathBuf>,
+}
+
+#[derive(Args, Debug)]
+pub(crate) struct SplitArgs {
+    /// The program, a .vyre text
+    pub(crate) file: PathBuf,
+    /// Print a graph in the language of Graphviz
+    #[arg(long, conflicts_with_all = ["json", "programs"])]
+    pub(crate) dot: bool,
+    /// Print the programs of the segments
+    #[arg(long, conflicts_with = "json")]
+    pub(crate) programs: bool,
+    /// The number of workgroups on each axis: says how many bytes this grid needs
+    #[arg(long, value_name = "X[,Y[,Z]]", value_parser = grid)]
+    pub(crate) grid: Option<[u32; 3]>,
+    /// Print one JSON object
+    #[arg(long)]
+    pub(crate) json: bool,
 }
 
 #[derive(Args, Debug)]

@@ -151,7 +151,7 @@ fn split_help(text: &str) -> (String, String) {
 
 /// The exit code that goes with an error of the driver.
 fn exit_code(error: &Error) -> u8 {
-    match error {
+    match error.root() {
         Error::Unsupported { .. }
         | Error::ResidencyExceeded { .. }
         | Error::DeviceLost { .. }
@@ -185,7 +185,7 @@ impl Failure {
                 "allow more time with `--timeout`, or look for a loop that does not end".to_owned()
             }
             Failure::Run(Error::NotConverged { .. }) => "allow more passes with `--fixpoint`".to_owned(),
-            Failure::Run(Error::Unsupported { .. }) => {
+            Failure::Run(error) if matches!(error.root(), Error::Unsupported { .. }) => {
                 format!("{help}; `vyre devices` lists what each backend has")
             }
             _ => help,

@@ -147,17 +147,16 @@ impl<'a> Report<'a> {
                 wall: nanos(wall(report)),
                 device: nanos(device(report)),
             },
-            telemetry: Telemetry::new(&finished.counters),
+            telemetry: Telemetry::new(&finished.counters, report.segments),
         }
     }
 }
 
 impl Telemetry {
-    fn new(counters: &Counters) -> Telemetry {
+    fn new(counters: &Counters, segments: u32) -> Telemetry {
         Telemetry {
             launches: counters.launches,
-            // Every route there is takes one launch per pass.
-            segments: 1,
+            segments: u64::from(segments),
             uploaded_bytes: counters.bytes_uploaded,
             downloaded_bytes: counters.bytes_downloaded,
             bytes_in: counters.bytes_in,

@@ -3,7 +3,7 @@
 use crate::{Case, Executor, Failure, Observed};
 use std::sync::Arc;
 use std::time::Duration;
-use vyre_driver::{BackendExt, DispatchConfig, Error, VyreBackend};
+use vyre_driver::{BackendExt, DispatchConfig, Error, Route, VyreBackend};
 
 /// A backend that runs cases.
 ///
@@ -18,19 +18,26 @@ use vyre_driver::{BackendExt, DispatchConfig, Error, VyreBackend};
 pub struct Device {
     backend: Arc<dyn VyreBackend>,
     threads: Option<usize>,
+    route: Route,
     patience: Duration,
 }
 
 impl Device {
     /// This backend, with as many threads as it likes and far more time than a generated case needs.
     pub fn new(backend: Arc<dyn VyreBackend>) -> Device {
-        Device { backend, threads: None, patience: Duration::from_secs(20) }
+        Device { backend, threads: None, route: Route::Auto, patience: Duration::from_secs(20) }
     }
 
     /// With at most so many threads.
     #[must_use]
     pub fn with_threads(self, threads: usize) -> Device {
         Device { threads: Some(threads), ..self }
+    }
+
+    /// By this route, which matters to programs with grid barriers.
+    #[must_use]
+    pub fn with_route(self, route: Route) -> Device {
+        Device { route, ..self }
     }
 
     /// How the case is dispatched.
@@ -46,12 +53,19 @@ impl Device {
 
 impl Executor for Device {
     fn name(&self) -> String {
-        let name = self.backend.profile().backend;
-        self.threads.map_or_else(|| name.to_owned(), |threads| format!("{name}, {threads} threads"))
+        let mut name = self.backend.profile().backend.to_owned();
+        if let Some(threads) = self.threads {
+            name += &format!(", {threads} threads");
+        }
+        if self.route != Route::Auto {
+            name += &format!(", {}", self.route);
+        }
+        name
     }
 
     fn run(&self, case: &Case) -> Result<Observed, Failure> {
-        let config = DispatchConfig { threads: self.threads, ..Device::config(case).timeout(self.patience) };
+        let config = Device::config(case).timeout(self.patience).route(self.route);
+        let config = DispatchConfig { threads: self.threads, ..config };
         match self.backend.dispatch_borrowed(&case.program, &case.input_slices(), &config) {
             Ok(output) => Ok(Observed::Outputs {
                 outputs: output.outputs,

@@ -58,7 +58,8 @@ impl Core {
                 _ if !runs => {}
                 Action::Launch(launch) => {
                     let start = Instant::now();
-                    self.launch(&launch, &held, batch.threads, stop, deadline)?;
+                    let launched = self.launch(&launch, &held, batch.threads, stop, deadline);
+                    launched.map_err(|error| error.at_step(number))?;
                     nanos += start.elapsed().as_nanos() as u64;
                 }
                 action => self.transfer(action, &held),

@@ -20,7 +20,7 @@ pub(crate) fn execute(
     let temporaries = batch.temporaries.iter().map(|temporary| upload(shared, temporary));
     let memory = Reach { temporaries: temporaries.collect::<Result<_>>()?, pins };
     let mut outcome = Outcome::default();
-    for step in &batch.steps {
+    for (number, step) in batch.steps.iter().enumerate() {
         stop.check(deadline)?;
         let runs = step.when.map_or(Ok(true), |when| memory.holds(when))?;
         match &step.action {
@@ -43,7 +43,7 @@ pub(crate) fn execute(
             }
             Action::Launch(launch) => {
                 shared.telemetry.launches(1);
-                run(launch, &memory, stop, deadline)?;
+                run(launch, &memory, stop, deadline).map_err(|error| error.at_step(number))?;
             }
         }
     }

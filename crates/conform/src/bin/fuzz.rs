@@ -12,6 +12,7 @@
 //! --size N      about how many statements a program has (default 40)
 //! --orders N    how many schedules (default 8)
 //! --threads A,B the thread limits under which a backend runs each program (default: its own)
+//! --routes A,B  the routes by which a backend runs each program: auto (default), native, resident, host
 //! --grid-barriers  programs dense in grid barriers, on up to 10,000 workgroups; a seed then means another program
 //! --out DIR     where reduced failures are written (default: they are printed)
 //! --corpus DIR  test files to mutate (default: tests/files of this repository)
@@ -33,10 +34,9 @@ use vyre_conform::{
     compare, generate, generate_with_grid_barriers, hostile, is_deterministic, reduce, reduce_unordered,
     roundtrip, schedules, test_file,
 };
+use vyre_driver::Route;
+use vyre_driver_cpu::{CpuBackend, CpuOptions};
 use vyre_reference::Schedule;
-
-// A backend is known here once its crate is linked in.
-use vyre_driver_cpu as _;
 
 /// After this many failures a run ends: they are likely one bug.
 const MOST_FAILURES: u64 = 10;
@@ -54,6 +54,7 @@ struct Arguments {
     /// The backend, for that command.
     backend: String,
     threads: Vec<usize>,
+    routes: Vec<Route>,
     /// Whether programs are dense in grid barriers.
     grid_barriers: bool,
 }
@@ -63,7 +64,7 @@ fn main() -> ExitCode {
         Ok(arguments) => arguments,
         Err(problem) => {
             eprintln!(
-                "fuzz: {problem}\nhelp: fuzz roundtrip|schedules|text|bytes|show N, or fuzz backend NAME N [--seed S] [--size N] [--orders N] [--threads A,B] [--grid-barriers] [--out DIR] [--corpus DIR]"
+                "fuzz: {problem}\nhelp: fuzz roundtrip|schedules|text|bytes|show N, or fuzz backend NAME N [--seed S] [--size N] [--orders N] [--threads A,B] [--routes A,B] [--grid-barriers] [--out DIR] [--corpus DIR]"
             );
             return ExitCode::from(2);
         }
@@ -104,6 +105,7 @@ impl Arguments {
             corpus,
             backend,
             threads: Vec::new(),
+            routes: vec![Route::Auto],
             grid_barriers: false,
         };
         while let Some(option) = given.next() {
@@ -120,6 +122,10 @@ impl Arguments {
                     let limits = value.ok_or("`--threads` needs numbers")?;
                     let limits = limits.split(',').map(|limit| parsed(Some(limit.to_owned())));
                     arguments.threads = limits.collect::<Result<_, _>>()?;
+                }
+                "--routes" => {
+                    let names = value.ok_or("`--routes` needs names")?;
+                    arguments.routes = names.split(',').map(route).collect::<Result<_, _>>()?;
                 }
                 "--out" => arguments.out = Some(value.ok_or("`--out` needs a directory")?.into()),
                 "--corpus" => arguments.corpus = value.ok_or("`--corpus` needs a directory")?.into(),
@@ -241,7 +247,7 @@ impl Run {
 
     /// The backend under each thread limit against the reference. Backends are those that are linked in.
     fn backend(&mut self) -> bool {
-        let devices = match devices(&self.arguments.backend, &self.arguments.threads) {
+        let devices = match devices(&self.arguments) {
             Ok(devices) => devices,
             Err(error) => {
                 eprintln!("{error}");
@@ -366,13 +372,34 @@ impl Executor for Counted {
     }
 }
 
-/// A backend under each thread limit.
-fn devices(name: &str, threads: &[usize]) -> Result<Vec<Device>, vyre_driver::Error> {
-    let device = Device::new(vyre_driver::acquire(name)?);
-    if threads.is_empty() {
-        return Ok(vec![device]);
+/// A backend under each thread limit and by each route. The CPU shares out launches however small they are, and keeps
+/// nothing on disk.
+fn devices(arguments: &Arguments) -> Result<Vec<Device>, vyre_driver::Error> {
+    let backend = match arguments.backend.as_str() {
+        "cpu" => {
+            let threads = arguments.threads.iter().copied().max();
+            let default = CpuOptions::default();
+            let threads = threads.unwrap_or(default.threads);
+            let options = CpuOptions { threads, share_from: 0, cache_folder: None, ..default };
+            Arc::new(CpuBackend::with_options(options)?)
+        }
+        name => vyre_driver::acquire(name)?,
+    };
+    let device = Device::new(backend);
+    let mut limited: Vec<Device> =
+        arguments.threads.iter().map(|limit| device.clone().with_threads(*limit)).collect();
+    if limited.is_empty() {
+        limited.push(device);
     }
-    Ok(threads.iter().map(|limit| device.clone().with_threads(*limit)).collect())
+    let by =
+        |route: &Route| limited.iter().map(|device| device.clone().with_route(*route)).collect::<Vec<_>>();
+    Ok(arguments.routes.iter().flat_map(by).collect())
+}
+
+fn route(name: &str) -> Result<Route, String> {
+    let routes = [Route::Auto, Route::Native, Route::Resident, Route::Host];
+    let found = routes.into_iter().find(|route| route.to_string() == name);
+    found.ok_or_else(|| format!("there is no route `{name}`"))
 }
 
 /// The reference under this many schedules, and on the program after a trip through text and wire.

@@ -7,9 +7,9 @@ use vyre_lower::{Id, Kernel, Value, ValueId};
 /// How the engine computes a row from what it knows.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Formula {
-    root: ValueId,
+    pub(super) root: ValueId,
     /// Rows with what they are, operands first.
-    steps: Vec<(ValueId, Value)>,
+    pub(super) steps: Vec<(ValueId, Value)>,
 }
 
 /// What the engine knows of a dispatch.

@@ -26,6 +26,7 @@ mod resident;
 mod rows;
 mod schedule;
 mod shape;
+mod show;
 mod slots;
 
 pub(crate) use facts::Facts;
@@ -34,6 +35,7 @@ pub(crate) use host::Stage;
 pub(crate) use machine::Machine;
 pub(crate) use resident::Position;
 pub use schedule::{Binding, Carried, Extent, Given, Hidden, Node, Purpose, Schedule, Segment, Storage};
+pub use show::Traffic;
 
 use crate::error::Result;
 use crate::unit::Unit;

@@ -146,15 +146,23 @@ impl<'k> GridShape<'k> {
         }
     }
 
-    /// The place where a row has its home, if that is at the grid level.
+    /// The place that keeps a row which could be computed anywhere, if its home is at the grid level: that of its home,
+    /// or, where there is nothing else to do, the last one before it in its block with something to do.
     pub(super) fn home(&self, row: ValueId) -> Option<PlaceId> {
         let block = self.block_of[self.homes.region[row.index()].index()]?;
         let before = self.homes.before[row.index()];
-        let places = self.blocks[block].pieces.iter().filter_map(|piece| match piece {
-            Piece::Place(id) => Some(*id),
-            _ => None,
-        });
-        places.into_iter().find(|id| before <= self.places[*id].end)
+        let mut last = None;
+        for piece in &self.blocks[block].pieces {
+            let Piece::Place(id) = *piece else { continue };
+            let place = self.places[id];
+            if !place.is_empty() {
+                last = Some(id);
+            }
+            if before <= place.end {
+                return last.or(Some(id));
+            }
+        }
+        last
     }
 
     /// How uniform a row is.
