@@ -15,7 +15,7 @@ impl Reducer<'_> {
                 let start = end.saturating_sub(run);
                 let ordered = self.ordered;
                 let variant = replace_statements(&self.best.program, &mut |n, node| {
-                    let gone = (start..end).contains(&n) && (ordered || !waits(node));
+                    let gone = (start..end).contains(&n) && (ordered || waits(node) == 0);
                     gone.then(Vec::new)
                 });
                 self.attempt_program(variant);
@@ -32,8 +32,12 @@ impl Reducer<'_> {
             let mut unwrapped = false;
             for choice in 0..4 {
                 let mut applies = false;
+                let ordered = self.ordered;
                 let variant = replace_statements(&self.best.program, &mut |n, node| {
                     let nodes = (n == number).then(|| unwrap(node, choice)).flatten()?;
+                    if !ordered && nodes.iter().map(waits).sum::<usize>() != waits(node) {
+                        return None;
+                    }
                     applies = true;
                     Some(nodes)
                 });
@@ -65,11 +69,11 @@ impl Reducer<'_> {
     }
 }
 
-/// Whether the statement, or one in it, orders memory.
-fn waits(node: &Node) -> bool {
-    let mut found = matches!(node, Node::Barrier { .. });
-    node.for_each_expr(&mut |expr| found |= holds_uniform_load(expr));
-    found || node.bodies().any(|body| body.iter().any(waits))
+/// How many barriers and uniform loads, which order memory, the statement and those in it hold.
+fn waits(node: &Node) -> usize {
+    let mut found = usize::from(matches!(node, Node::Barrier { .. }));
+    node.for_each_expr(&mut |expr| found += usize::from(holds_uniform_load(expr)));
+    found + node.bodies().flat_map(|body| body.iter()).map(waits).sum::<usize>()
 }
 
 /// What a compound statement can be replaced by.
