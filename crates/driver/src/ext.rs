@@ -2,7 +2,7 @@
 
 use crate::backend::VyreBackend;
 use crate::bytes::copied;
-use crate::config::DispatchConfig;
+use crate::config::{DispatchConfig, Route};
 use crate::deadline::Deadline;
 use crate::device_buffer::{DeviceBuffer, DeviceElement, DeviceMemory};
 use crate::engine::{Finished, Job, MOST_PASSES};
@@ -243,6 +243,65 @@ pub trait BackendExt: VyreBackend {
         Ok(())
     }
 
+    /// Runs a program whose grid barriers are not left to the device: segment by segment over memory of the device, or
+    /// over memory of the host where the configuration says so or the device keeps none.
+    fn dispatch_with_grid_sync_split<'w>(
+        &self,
+        work: impl Into<Work<'w>>,
+        inputs: &[&[u8]],
+        config: &DispatchConfig,
+    ) -> Result<DispatchOutput> {
+        self.dispatch_borrowed(work, inputs, &split_config(&self, config))
+    }
+
+    /// As [`BackendExt::dispatch_with_grid_sync_split`], into buffers of the caller.
+    fn dispatch_with_grid_sync_split_into<'w>(
+        &self,
+        work: impl Into<Work<'w>>,
+        inputs: &[&[u8]],
+        outputs: &mut Vec<Vec<u8>>,
+        config: &DispatchConfig,
+    ) -> Result<DispatchReport> {
+        self.dispatch_borrowed_into(work, inputs, outputs, &split_config(&self, config))
+    }
+
+    /// As [`BackendExt::dispatch_with_grid_sync_split`], and tells how long it took.
+    fn dispatch_with_grid_sync_split_timed<'w>(
+        &self,
+        work: impl Into<Work<'w>>,
+        inputs: &[&[u8]],
+        config: &DispatchConfig,
+    ) -> Result<DispatchOutput> {
+        self.dispatch_borrowed_timed(work, inputs, &split_config(&self, config))
+    }
+
+    /// As [`BackendExt::dispatch_resident_timed`], with the grid barriers not left to the device.
+    fn dispatch_resident_with_grid_sync_split_timed<'w>(
+        &self,
+        work: impl Into<Work<'w>>,
+        buffers: &[RawHandle],
+        config: &DispatchConfig,
+    ) -> Result<DispatchReport> {
+        self.dispatch_resident_timed(work, buffers, &split_config(&self, config))
+    }
+
+    /// Repeats a program over resident memory until it changes nothing, at most so many times, with its grid barriers
+    /// not left to the device; then reads ranges into buffers of the caller.
+    fn dispatch_resident_grid_sync_fixpoint_into<'w>(
+        &self,
+        work: impl Into<Work<'w>>,
+        buffers: &[RawHandle],
+        passes: u32,
+        ranges: &[ResidentRange],
+        outputs: &mut Vec<Vec<u8>>,
+        config: &DispatchConfig,
+    ) -> Result<DispatchReport> {
+        let config = split_config(&self, config).fixpoint(passes);
+        let report = self.dispatch_resident_timed(work, buffers, &config)?;
+        self.download_resident_ranges_into(ranges, outputs)?;
+        Ok(report)
+    }
+
     /// New typed memory on the device, all zeros.
     fn device_buffer<T: DeviceElement>(self: &Arc<Self>, len: usize) -> Result<DeviceBuffer<T>>
     where
@@ -445,6 +504,16 @@ fn borrowed<'a>(inputs: &[&'a [u8]]) -> Vec<Cow<'a, [u8]>> {
 
 fn copies(inputs: &[&[u8]]) -> Result<Vec<Vec<u8>>> {
     inputs.iter().map(|bytes| copied(bytes, "a copy of an input")).collect()
+}
+
+/// The configuration with a route that runs segment by segment.
+fn split_config(backend: &dyn VyreBackend, config: &DispatchConfig) -> DispatchConfig {
+    let route = match config.route {
+        Route::Host => Route::Host,
+        _ if backend.profile().features.has(Feature::Resident) => Route::Resident,
+        _ => Route::Host,
+    };
+    config.clone().route(route)
 }
 
 fn span(config: &DispatchConfig) -> tracing::span::EnteredSpan {
