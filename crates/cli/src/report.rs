@@ -66,8 +66,12 @@ fn summary(finished: &Finished) -> String {
         _ => format!("compiled in {}", milliseconds(finished.compile)),
     };
     let floats = if finished.exact { "" } else { "; native floats: other backends may give other bytes" };
+    let route = match report.segments {
+        1 => String::new(),
+        segments => format!(" by the route {}, in {segments} segments", report.route),
+    };
     format!(
-        "{}: {grid} workgroups of {}{passes}, {} ({compile}){floats}",
+        "{}: {grid} workgroups of {}{route}{passes}, {} ({compile}){floats}",
         report.backend,
         size.join(" x "),
         milliseconds(wall(report)),

@@ -72,6 +72,7 @@ struct Cutter<'c, 's, 'k> {
     /// Where items go.
     region: RegionId,
     buffers: Vec<Used>,
+    numbers: FxHashMap<Bound, u32>,
     known: FxHashMap<ValueId, ValueId>,
     items: FxHashMap<ItemId, Copied>,
     /// Whether the code asks how many workgroups there are.
@@ -128,6 +129,7 @@ impl<'c, 's, 'k> Cutter<'c, 's, 'k> {
             rows: Rows::default(),
             region: KernelBuilder::ENTRY,
             buffers: Vec::new(),
+            numbers: FxHashMap::default(),
             known: FxHashMap::default(),
             items: FxHashMap::default(),
             counts_workgroups: false,
@@ -155,13 +157,13 @@ impl<'c, 's, 'k> Cutter<'c, 's, 'k> {
 
     /// The number of a buffer in this segment.
     fn buffer(&mut self, bound: Bound, decl: impl FnOnce() -> BufferDecl, is_stored: bool) -> u32 {
-        let found = self.buffers.iter().position(|used| used.bound == bound);
-        let number = found.unwrap_or_else(|| {
-            self.buffers.push(Used { bound, decl: decl(), is_stored: false, is_touched: false });
-            self.buffers.len() - 1
+        let buffers = &mut self.buffers;
+        let number = *self.numbers.entry(bound).or_insert_with(|| {
+            buffers.push(Used { bound, decl: decl(), is_stored: false, is_touched: false });
+            buffers.len() as u32 - 1
         });
-        self.buffers[number].is_stored |= is_stored;
-        number as u32
+        buffers[number as usize].is_stored |= is_stored;
+        number
     }
 
     fn touch(&mut self, buffer: u32) -> u32 {

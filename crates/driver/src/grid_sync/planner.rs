@@ -11,7 +11,7 @@ use crate::unit::Unit;
 use indexmap::IndexSet;
 use rustc_hash::FxHashSet;
 use vyre_foundation::validate::Level;
-use vyre_foundation::{BufferAccess, Program, Type};
+use vyre_foundation::{BufferAccess, Name, Program, Type};
 use vyre_lower::{Item, ItemId, Kernel, ValueId};
 
 /// Plans a program by its kernel.
@@ -310,8 +310,9 @@ impl Planner<'_, '_, '_> {
         Ok(())
     }
 
-    fn name(&self) -> vyre_foundation::Name {
-        format!("{}_{}", self.common.shape.kernel.name, self.segments.len()).into()
+    /// The name of every segment: those that are equal are compiled once.
+    fn name(&self) -> Name {
+        format!("{}_segment", self.common.shape.kernel.name).into()
     }
 
     /// An origin, for people.

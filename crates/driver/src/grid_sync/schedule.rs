@@ -69,7 +69,7 @@ pub struct Hidden {
 }
 
 /// How often hidden storage is there.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum Extent {
     /// Once per invocation.
     Invocation,

@@ -30,6 +30,8 @@ pub(super) enum Piece {
 /// A region of the grid level.
 pub(super) struct Block {
     pub(super) pieces: Vec<Piece>,
+    /// The end of each place, with the last place up to it that has something to do, or itself.
+    places: Vec<(u32, PlaceId)>,
 }
 
 /// A stretch of items that hold no grid barrier.
@@ -90,7 +92,7 @@ impl<'k> GridShape<'k> {
 
     fn block(&mut self, region: RegionId, holds: &[bool], repeats: bool) -> BlockId {
         let id = self.blocks.len();
-        self.blocks.push(Block { pieces: Vec::new() });
+        self.blocks.push(Block { pieces: Vec::new(), places: Vec::new() });
         self.block_of[region.index()] = Some(id);
         let mut start = 0;
         for position in 0..self.kernel.item_count(region) {
@@ -130,7 +132,10 @@ impl<'k> GridShape<'k> {
     fn place(&mut self, block: BlockId, place: Place) {
         let id = self.places.len();
         self.places.push(place);
-        self.blocks[block].pieces.push(Piece::Place(id));
+        let Block { pieces, places } = &mut self.blocks[block];
+        pieces.push(Piece::Place(id));
+        let last = places.last().map(|(_, last)| *last).filter(|last| !self.places[*last].is_empty());
+        places.push((place.end, if place.is_empty() { last.unwrap_or(id) } else { id }));
         let kernel = self.kernel;
         let mut pending: Vec<ItemId> =
             (place.start..place.end).map(|position| kernel.item_at(place.region, position)).collect();
@@ -151,18 +156,9 @@ impl<'k> GridShape<'k> {
     pub(super) fn home(&self, row: ValueId) -> Option<PlaceId> {
         let block = self.block_of[self.homes.region[row.index()].index()]?;
         let before = self.homes.before[row.index()];
-        let mut last = None;
-        for piece in &self.blocks[block].pieces {
-            let Piece::Place(id) = *piece else { continue };
-            let place = self.places[id];
-            if !place.is_empty() {
-                last = Some(id);
-            }
-            if before <= place.end {
-                return last.or(Some(id));
-            }
-        }
-        last
+        let places = &self.blocks[block].places;
+        let at = places.partition_point(|(end, _)| *end < before);
+        places.get(at).map(|(_, place)| *place)
     }
 
     /// How uniform a row is.

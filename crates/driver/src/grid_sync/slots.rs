@@ -7,6 +7,9 @@ use super::crossing::{Crossing, Key, Site};
 use super::schedule::{Extent, Hidden, Purpose};
 use super::shape::{GridShape, PlaceId};
 use indexmap::IndexMap;
+use rustc_hash::FxHashMap;
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
 use vyre_foundation::Type;
 use vyre_foundation::validate::Level;
 use vyre_lower::Item;
@@ -44,8 +47,8 @@ impl Slots {
         let mut held = stretches(crossing);
         held.sort_by_key(|held| (held.first, held.last, held.key));
         let mut slots = Slots { of: IndexMap::new(), words: 0 };
-        // Free storage: its number, extent, bytes and the last place that needs it.
-        let mut taken: Vec<(u32, Extent, u64, PlaceId)> = Vec::new();
+        // For each extent and size the last place that needs each storage, and its number, the earliest first.
+        let mut taken: FxHashMap<(Extent, u64), BinaryHeap<Reverse<(PlaceId, u32)>>> = FxHashMap::default();
         for Held { key, ty, level, first, last } in held {
             let bytes = if ty.bits() == 64 { 8 } else { 4 };
             let extent = match level {
@@ -57,21 +60,18 @@ impl Slots {
                 Level::Workgroup => Extent::Workgroup,
                 Level::Divergent => Extent::Invocation,
             };
-            let free = taken
-                .iter_mut()
-                .find(|(_, other, size, until)| *other == extent && *size == bytes && *until < first);
-            let number = match free {
-                Some(found) => {
-                    found.3 = last;
-                    found.0
-                }
-                None => {
-                    let number = hidden.len() as u32;
-                    hidden.push(Hidden { extent, bytes, purpose: Purpose::Values });
-                    taken.push((number, extent, bytes, last));
+            let alike = taken.entry((extent, bytes)).or_default();
+            let number = match alike.peek().copied() {
+                Some(Reverse((until, number))) if until < first => {
+                    alike.pop();
                     number
                 }
+                _ => {
+                    hidden.push(Hidden { extent, bytes, purpose: Purpose::Values });
+                    hidden.len() as u32 - 1
+                }
             };
+            alike.push(Reverse((last, number)));
             let slot = match extent {
                 Extent::Invocation => Slot::Invocation(number),
                 _ => Slot::Workgroup(number),
