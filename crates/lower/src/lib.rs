@@ -14,12 +14,14 @@
 //! assert_eq!(lower(&raise(&kernel)), kernel);
 //! ```
 
+mod affine;
 mod branch;
 mod build;
 pub mod columns;
 mod control;
 mod expr;
 mod finish;
+mod flow;
 mod homes;
 mod kernel;
 mod lower;
