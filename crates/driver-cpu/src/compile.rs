@@ -68,6 +68,8 @@ impl Compiler {
             call_conv: best.default_call_conv(),
             fma: !x86 || has("has_fma"),
             round: !x86 || has("has_sse41"),
+            vectors: cfg!(any(target_arch = "x86_64", target_arch = "aarch64")),
+            unaligned: !x86 || has("has_avx"),
         };
         Ok(Compiler { best, quick, target })
     }

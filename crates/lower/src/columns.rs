@@ -6,6 +6,9 @@ use vyre_foundation::{AtomicOp, Axis, BinOp, Literal, MemoryOrdering, Scope, Sub
 /// The number that stands for no value.
 pub const NONE: u32 = u32::MAX;
 
+/// The number that stands for no stride: of all of them the one that would be of no use.
+pub const NO_STRIDE: u32 = 1 << 31;
+
 /// The value rows.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Values {
@@ -17,6 +20,8 @@ pub struct Values {
     pub level: Vec<u32>,
     /// How uniform the row is, as the number of its [`Level`](vyre_foundation::validate::Level).
     pub uniformity: Vec<u32>,
+    /// What the row grows by from a lane to the next one along x, as a signed number, or [`NO_STRIDE`].
+    pub stride: Vec<u32>,
 }
 
 /// The item rows.

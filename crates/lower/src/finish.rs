@@ -1,7 +1,9 @@
 //! From a kernel under construction to its columns: without what nothing uses, in one canonical order.
 
+use crate::affine::strides;
 use crate::build::Builder;
 use crate::columns::{Items, Regions, Values};
+use crate::flow::Flow;
 use crate::kernel::{Item, ItemId, Origin, RegionId, Value, ValueId};
 use crate::lower::roomy;
 use crate::uniformity::uniformity;
@@ -327,7 +329,9 @@ impl Finisher<'_> {
 
     fn write(mut self, buffers: &[BufferDecl]) -> Parts {
         versions::assign(&mut self.items, &self.regions, buffers);
-        self.parts.values.uniformity = uniformity(&self.parts.values, &self.items);
+        let flow = Flow::of(&self.parts.values, &self.items);
+        self.parts.values.uniformity = uniformity(&self.parts.values, &self.items, &flow);
+        self.parts.values.stride = strides(&self.parts.values, &self.items, &flow);
         for items in &self.regions {
             self.parts.regions.start.push(self.parts.pool.len() as u32);
             self.parts.regions.count.push(items.len() as u32);

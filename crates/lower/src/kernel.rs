@@ -14,8 +14,11 @@
 //! reach no other effect.
 //!
 //! Everything is stored as columns of `u32`, ready for a device. [`Value`] and [`Item`] are views of rows.
+//!
+//! Two columns hold facts that follow from the rest: how uniform each row is, and its *stride*, what it grows by from a
+//! lane to the next one along x.
 
-use crate::columns::{Items, Regions, Values};
+use crate::columns::{Items, NO_STRIDE, Regions, Values};
 use std::fmt;
 use vyre_foundation::{
     AtomicOp, Axis, BinOp, BufferDecl, Literal, MemoryOrdering, Name, Scope, SubgroupOp, Type, UnOp,
@@ -374,6 +377,14 @@ impl Kernel {
     /// An item row.
     pub fn item(&self, id: ItemId) -> Item {
         self.items.get(id, &self.pool)
+    }
+
+    /// What a row grows by, wrapping, from a lane to the one whose `local_id.x` is one more, if that is known; 0 says
+    /// that the row is the same for all lanes side by side. It compares lanes that both compute the row, in the same
+    /// iteration of every loop around it. All operands of a row with a stride have one.
+    pub fn stride(&self, id: ValueId) -> Option<i32> {
+        let stride = self.values.stride[id.index()];
+        (stride != NO_STRIDE).then_some(stride as i32)
     }
 
     /// All value rows, operands before what uses them.

@@ -14,6 +14,7 @@
 //! assert_eq!(lower(&raise(&kernel)), kernel);
 //! ```
 
+mod affine;
 mod branch;
 mod build;
 pub mod columns;
@@ -21,6 +22,7 @@ mod control;
 mod edit;
 mod expr;
 mod finish;
+mod flow;
 mod homes;
 mod kernel;
 mod lower;

@@ -2,10 +2,12 @@
 //!
 //! A segment claims workgroups from a counter that all workers share, so a worker that finds less work takes more
 //! of it. A run goes over the lanes with x fastest. Where all that a run does stands in one `if` that compares
-//! an id with something that all lanes share, the loop goes over the lanes for which that holds and no others.
+//! an id with something that all lanes share, the loop goes over the lanes for which that holds and no others. Runs that
+//! can go over vectors do rounds of them first, and lane by lane what is left.
 
 use super::bounds::Access;
 use super::conditions::{Terms, comparison, swapped};
+use super::vectors::LANES;
 use super::{Emitter, Keep, Span};
 use crate::context::{Calls, Context};
 use crate::shape::Level;
@@ -44,6 +46,24 @@ struct Trim {
     ranges: [Option<(ir::Value, ir::Value)>; 3],
     /// What is left to do for these lanes.
     span: Span,
+}
+
+/// What a round of a loop over lanes does, where that is not one lane.
+#[derive(Clone, Copy)]
+enum Round {
+    /// So many lanes, one after the other.
+    Lanes(u32),
+    /// So many vectors of lanes.
+    Vectors(u32),
+}
+
+impl Round {
+    fn lanes(self) -> u32 {
+        match self {
+            Round::Lanes(lanes) => lanes,
+            Round::Vectors(vectors) => vectors * LANES,
+        }
+    }
 }
 
 /// How many lanes a round of a short run does.
@@ -210,12 +230,16 @@ impl Emitter<'_, '_> {
             end = self.b.ins().iadd(end, workgroup.base[axis]);
             lane.is_global[axis] = true;
         }
-        let is_unrolled = inner.is_empty() && size >= 2 * UNROLL && self.is_short(trim.span);
-        if is_unrolled {
-            first = self.unrolled(axis, lane, first, end, trim.span, keeps);
+        let rounds = if inner.is_empty() { self.rounds(size, trim.span, keeps) } else { Vec::new() };
+        for round in &rounds {
+            first = self.repeat_round(*round, axis, lane, first, end, trim.span, keeps);
+            // Nothing is left where it is known how many lanes there are and rounds do all of them.
+            if trim.ranges[axis].is_none() && size.is_multiple_of(round.lanes()) {
+                return;
+            }
         }
         let [head, behind] = [0; 2].map(|_| self.b.create_block());
-        if trim.ranges[axis].is_some() || is_unrolled {
+        if trim.ranges[axis].is_some() || !rounds.is_empty() {
             let some = self.icmp(IntCC::SignedLessThan, first, end);
             self.b.ins().brif(some, head, &[first.into()], behind, &[]);
         } else {
@@ -233,10 +257,25 @@ impl Emitter<'_, '_> {
         self.b.switch_to_block(behind);
     }
 
-    /// A loop over as many lanes as are a multiple of [`UNROLL`], with so many of them in each round. Gives the first
-    /// lane that is left.
-    fn unrolled(
+    /// The rounds that a run does before it goes over what is left lane by lane.
+    fn rounds(&self, size: u32, span: Span, keeps: &[Keep]) -> Vec<Round> {
+        match self.vectors_a_round(span, keeps) {
+            Some(vectors) if size >= LANES => {
+                let many = vectors.min(size / LANES);
+                // Trimmed runs, as those of reductions, often have lanes for one vector only.
+                let rounds = [(many > 1).then_some(Round::Vectors(many)), Some(Round::Vectors(1))];
+                rounds.into_iter().flatten().collect()
+            }
+            _ if size >= 2 * UNROLL && self.is_short(span) => vec![Round::Lanes(UNROLL)],
+            _ => Vec::new(),
+        }
+    }
+
+    /// A loop over as many lanes as are a multiple of those of a round. Gives the first lane that is left.
+    #[allow(clippy::too_many_arguments)] // The parts of a loop.
+    fn repeat_round(
         &mut self,
+        what: Round,
         axis: usize,
         mut lane: Lane,
         first: ir::Value,
@@ -244,20 +283,27 @@ impl Emitter<'_, '_> {
         span: Span,
         keeps: &[Keep],
     ) -> ir::Value {
-        let last = self.b.ins().iadd_imm_s(end, -i64::from(UNROLL));
+        let last = self.b.ins().iadd_imm_s(end, -i64::from(what.lanes()));
         let [round, rest] = [0; 2].map(|_| self.b.create_block());
         let enough = self.icmp(IntCC::SignedLessThanOrEqual, first, last);
         self.b.ins().brif(enough, round, &[first.into()], rest, &[first.into()]);
         self.b.switch_to_block(round);
         let start = self.b.append_block_param(round, I64);
-        for step in 0..UNROLL {
-            lane.ids[axis] = self.b.ins().iadd_imm_s(start, i64::from(step));
-            self.one_lane(lane, span, keeps);
+        let (count, width) = match what {
+            Round::Lanes(lanes) => (lanes, 1),
+            Round::Vectors(vectors) => (vectors, LANES),
+        };
+        for step in 0..count {
+            lane.ids[axis] = self.b.ins().iadd_imm_s(start, i64::from(step * width));
+            match what {
+                Round::Lanes(_) => self.one_lane(lane, span, keeps),
+                Round::Vectors(_) => self.one_vector(lane, span, keeps),
+            }
         }
         if self.shape.is_long {
             self.check_stop();
         }
-        let next = self.b.ins().iadd_imm_s(start, i64::from(UNROLL));
+        let next = self.b.ins().iadd_imm_s(start, i64::from(what.lanes()));
         let enough = self.icmp(IntCC::SignedLessThanOrEqual, next, last);
         self.b.ins().brif(enough, round, &[next.into()], rest, &[next.into()]);
         self.b.switch_to_block(rest);
@@ -289,7 +335,7 @@ impl Emitter<'_, '_> {
             self.zero_own(|access| access == BufferAccess::Local);
         }
         self.lane_span(span);
-        self.keep(keeps, Level::Lane);
+        self.keep(keeps, Level::Lane, Self::get);
         self.lane = None;
         self.forget(mark);
     }

@@ -98,7 +98,12 @@ impl Emitter<'_, '_> {
     }
 
     /// The address of an element, and whether it is inside; `None` where that is known.
-    fn address(&mut self, access: Access, buffer: u32, index: ValueId) -> (ir::Value, Option<ir::Value>) {
+    pub(super) fn address(
+        &mut self,
+        access: Access,
+        buffer: u32,
+        index: ValueId,
+    ) -> (ir::Value, Option<ir::Value>) {
         let index = self.index(index);
         let (base, count) = self.bound(buffer);
         let element = self.shape.kernel.buffers[buffer as usize].element();
@@ -171,7 +176,7 @@ impl Emitter<'_, '_> {
     }
 
     /// How a buffer is accessed.
-    fn flags_of(&self, buffer: u32, access: Access) -> MemFlagsData {
+    pub(super) fn flags_of(&self, buffer: u32, access: Access) -> MemFlagsData {
         let number = buffer as usize;
         let flags = if self.slots.own[number].is_some() { self.own_flags } else { self.flags[number] };
         // A row loads memory that is never written.
@@ -229,14 +234,18 @@ impl Emitter<'_, '_> {
         };
     }
 
-    /// Stores a float, every NaN as the canonical one. That it is one is rare, so a branch costs less than a selection.
-    fn store_f32(&mut self, flags: MemFlagsData, address: ir::Value, value: ir::Value) {
-        let nan = self.b.ins().fcmp(FloatCC::Unordered, value, value);
+    /// Stores a float or a vector of them, every NaN as the canonical one. That there is one is rare, so a branch costs
+    /// less than a selection.
+    pub(super) fn store_f32(&mut self, flags: MemFlagsData, address: ir::Value, value: ir::Value) {
+        let mut nan = self.b.ins().fcmp(FloatCC::Unordered, value, value);
+        if self.is_vector(value) {
+            nan = self.b.ins().vany_true(nan);
+        }
         let [rare, usual, join] = [0; 3].map(|_| self.b.create_block());
         self.b.set_cold_block(rare);
         self.b.ins().brif(nan, rare, &[], usual, &[]);
         self.b.switch_to_block(rare);
-        let canonical = self.b.ins().iconst(I32, i64::from(CANONICAL_NAN));
+        let canonical = self.canonical(value);
         self.b.ins().store(flags, canonical, address, 0);
         self.b.ins().jump(join, &[]);
         self.b.switch_to_block(usual);
@@ -249,8 +258,8 @@ impl Emitter<'_, '_> {
     pub(super) fn canonical(&mut self, value: ir::Value) -> ir::Value {
         let bits = self.as_bits(value);
         let nan = self.b.ins().fcmp(FloatCC::Unordered, value, value);
-        let canonical = self.b.ins().iconst(I32, i64::from(CANONICAL_NAN));
-        self.b.ins().select(nan, canonical, bits)
+        let canonical = self.number_like(bits, i64::from(CANONICAL_NAN));
+        self.choose(nan, canonical, bits)
     }
 
     /// The upper half of a float, rounded to nearest even.
@@ -384,7 +393,7 @@ impl Emitter<'_, '_> {
     }
 
     /// The address of the element of a slot that the code at hand means.
-    fn slot_address(&mut self, slot: Slot) -> ir::Value {
+    pub(super) fn slot_address(&mut self, slot: Slot) -> ir::Value {
         let area = self.area(slot.kept);
         if !slot.per_lane || self.level() < Level::Lane {
             return area;
@@ -403,9 +412,10 @@ impl Emitter<'_, '_> {
         self.b.ins().load(clif_type(slot.ty), self.own_flags, address, slot.offset)
     }
 
+    /// Writes a slot, for one lane or for the lanes of a vector, whose elements stand side by side.
     pub(super) fn write_slot(&mut self, slot: Slot, value: ir::Value) {
         let address = self.slot_address(slot);
-        let value = if slot.ty == Type::Bool { self.b.ins().uextend(I32, value) } else { value };
+        let value = if slot.ty == Type::Bool { self.cast(Type::Bool, Type::U32, value) } else { value };
         self.b.ins().store(self.own_flags, value, address, slot.offset);
     }
 }

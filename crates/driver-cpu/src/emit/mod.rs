@@ -2,7 +2,8 @@
 //!
 //! See [`crate::shape`] for what is emitted how often. This file walks regions; `ops` computes rows, `memory` reads and
 //! writes buffers, `lanes` makes the loops over workgroups and lanes, `conditions` the branches, `bounds` finds the
-//! accesses that need no check, `slots` says where values are between runs.
+//! accesses that need no check, `slots` says where values are between runs, `vectors` computes straight runs for several
+//! lanes at once.
 
 mod bounds;
 mod conditions;
@@ -11,6 +12,7 @@ mod memory;
 mod ops;
 mod runtime;
 mod slots;
+mod vectors;
 
 use crate::calls::SubgroupCode;
 use crate::shape::{Level, Shape};
@@ -23,7 +25,7 @@ use cranelift_codegen::ir::{
 use cranelift_codegen::isa::{CallConv, TargetIsa};
 use cranelift_frontend::{FunctionBuilder, FunctionBuilderContext};
 use lanes::{Lane, Workgroup};
-use rustc_hash::FxHashSet;
+use rustc_hash::{FxHashMap, FxHashSet};
 use slots::{Key, Slot, Slots};
 use vyre_foundation::{Scope, Type};
 use vyre_lower::{Item, ItemId, Kernel, RegionId, Value, ValueId};
@@ -49,6 +51,10 @@ pub(crate) struct Target {
     pub(crate) fma: bool,
     /// Whether rounding to an integer is an instruction.
     pub(crate) round: bool,
+    /// Whether there are vectors of four numbers of 32 bits.
+    pub(crate) vectors: bool,
+    /// Whether every instruction takes a vector from any address.
+    pub(crate) unaligned: bool,
 }
 
 /// Emits a kernel; `None` where its own memory is too large for the frame of a worker.
@@ -113,6 +119,9 @@ struct Emitter<'a, 'k> {
     known: Vec<Option<ir::Value>>,
     /// The rows that are known, in the order in which they became so.
     log: Vec<ValueId>,
+    /// What is known of rows for the vector of lanes that the code at hand is for. What is known of the first of these
+    /// lanes is in `known`.
+    vectors: FxHashMap<ValueId, ir::Value>,
     /// In which segment a row was last defined.
     defined_in: Vec<u32>,
     segment: u32,
@@ -157,6 +166,7 @@ impl<'a, 'k> Emitter<'a, 'k> {
             target,
             known: vec![None; count],
             log: Vec::new(),
+            vectors: FxHashMap::default(),
             defined_in: vec![0; count],
             segment: 0,
             context,
@@ -188,6 +198,10 @@ impl<'a, 'k> Emitter<'a, 'k> {
     }
 
     fn know(&mut self, row: ValueId, value: ir::Value) {
+        if self.is_vector(value) {
+            self.vectors.insert(row, value);
+            return;
+        }
         self.known[row.index()] = Some(value);
         self.log.push(row);
     }
@@ -208,13 +222,12 @@ impl<'a, 'k> Emitter<'a, 'k> {
         let level = self.shape.defined[row.index()];
         let found =
             if matches!(value, Value::Const(_)) || self.shape.cheap[row.index()] && level <= self.level() {
-                self.compute(row)
+                self.compute(row, Self::get)
             } else {
                 if self.shape.cheap[row.index()] {
                     self.slots.pin(row);
                 }
-                let kept = self.level() == Level::Grid || self.defined_in[row.index()] != self.segment;
-                let slot = self.slot_of_row(row, kept);
+                let slot = self.slot_elsewhere(row);
                 let found = self.read_slot(slot);
                 // All workers read what the first workgroup left. Nobody goes on to write it again before.
                 if self.level() == Level::Grid {
@@ -232,6 +245,12 @@ impl<'a, 'k> Emitter<'a, 'k> {
         self.slots.get(key_of(row, value), value.ty(), self.shape.defined[row.index()], kept)
     }
 
+    /// The slot of a row that was defined elsewhere, perhaps before a grid barrier.
+    fn slot_elsewhere(&mut self, row: ValueId) -> Slot {
+        let kept = self.level() == Level::Grid || self.defined_in[row.index()] != self.segment;
+        self.slot_of_row(row, kept)
+    }
+
     /// Makes a row known that is defined here, and keeps it if somebody needs it elsewhere.
     fn define(&mut self, row: ValueId, value: ir::Value) {
         self.know(row, value);
@@ -247,7 +266,7 @@ impl<'a, 'k> Emitter<'a, 'k> {
         let shape = self.shape;
         for (_, row) in shape.rows_at(region, position) {
             if shape.defined[row.index()] == level && !shape.cheap[row.index()] {
-                let value = self.compute(*row);
+                let value = self.compute(*row, Self::get);
                 self.define(*row, value);
             }
         }
@@ -314,7 +333,7 @@ impl<'a, 'k> Emitter<'a, 'k> {
             }
         }
         self.run(Span { start, ..span }, keeps);
-        self.keep(keeps, Level::Workgroup);
+        self.keep(keeps, Level::Workgroup, Self::get);
     }
 
     /// A region of lane code.
@@ -334,9 +353,9 @@ impl<'a, 'k> Emitter<'a, 'k> {
     }
 
     /// Keeps values for other runs. All are read before one is written: they may be each other's.
-    fn keep(&mut self, keeps: &[Keep], level: Level) {
+    fn keep(&mut self, keeps: &[Keep], level: Level, read: fn(&mut Self, ValueId) -> ir::Value) {
         let keeps: Vec<&Keep> = keeps.iter().filter(|keep| keep.level == level).collect();
-        let values: Vec<ir::Value> = keeps.iter().map(|keep| self.get(keep.value)).collect();
+        let values: Vec<ir::Value> = keeps.iter().map(|keep| read(self, keep.value)).collect();
         for (keep, value) in keeps.into_iter().zip(values) {
             let kept = self.shape.segmented
                 && matches!(keep.key, Key::Result(item, _) if self.shape.splits[item.index()] == Level::Grid);

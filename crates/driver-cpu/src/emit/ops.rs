@@ -1,19 +1,26 @@
 //! What each row computes, with the reference's arithmetic: total integers, floats with one rounding.
+//!
+//! Operators are written once for one lane and for vectors of lanes: the types of the operands say which. A truth value
+//! is 0 or 1 in one lane, and in a vector a lane full of ones or zeros.
 
 use super::bounds::Access;
 use super::{Emitter, clif_type};
 use crate::calls::ROUNDINGS;
 use crate::context::{Calls, Context};
 use cranelift_codegen::ir::condcodes::{FloatCC, IntCC};
-use cranelift_codegen::ir::types::{F32, I32};
+use cranelift_codegen::ir::types::{F32, F32X4, I32, I32X4};
 use cranelift_codegen::ir::{self, InstBuilder, MemFlagsData};
 use std::mem::offset_of;
 use vyre_foundation::{BinOp, Literal, Type, UnOp};
 use vyre_lower::{Id, Value, ValueId};
 
 impl Emitter<'_, '_> {
-    /// Computes a row here.
-    pub(super) fn compute(&mut self, row: ValueId) -> ir::Value {
+    /// Computes a row here, of operands that are taken so.
+    pub(super) fn compute(
+        &mut self,
+        row: ValueId,
+        operand: fn(&mut Self, ValueId) -> ir::Value,
+    ) -> ir::Value {
         match self.shape.kernel.value(row) {
             Value::Const(literal) => self.constant(literal),
             Value::Id(id, axis) => self.id(id, axis as usize),
@@ -28,7 +35,8 @@ impl Emitter<'_, '_> {
             }
             Value::Load { buffer, index, .. } => self.load(Access::Row(row), buffer, index),
             Value::Binary { op, ty, a, b } => {
-                let (a, b) = (self.get(a), self.get(b));
+                // All lanes of a vector are shifted by one count.
+                let (a, b) = (operand(self, a), if is_shift(op) { self.get(b) } else { operand(self, b) });
                 match ty {
                     Type::F32 => self.float(op, a, b),
                     Type::Bool => self.logic(op, a, b),
@@ -36,24 +44,24 @@ impl Emitter<'_, '_> {
                 }
             }
             Value::Unary { op, ty, a } => {
-                let a = self.get(a);
+                let a = operand(self, a);
                 if ty == Type::F32 { self.float_unary(op, a) } else { self.integer_unary(op, ty, a) }
             }
             Value::Select { cond, a, b, .. } => {
-                let (cond, a, b) = (self.get(cond), self.get(a), self.get(b));
-                self.b.ins().select(cond, a, b)
+                let [cond, a, b] = [cond, a, b].map(|row| operand(self, row));
+                self.choose(cond, a, b)
             }
             Value::Cast { from, to, a } => {
-                let a = self.get(a);
+                let a = operand(self, a);
                 self.cast(from, to, a)
             }
             Value::Bitcast { from, to, a } => {
-                let a = self.get(a);
+                let a = operand(self, a);
                 let bits = if from == Type::F32 { self.canonical(a) } else { a };
                 if to == Type::F32 { self.as_f32(bits) } else { bits }
             }
             Value::Fma { a, b, c } => {
-                let [a, b, c] = [a, b, c].map(|row| self.get(row));
+                let [a, b, c] = [a, b, c].map(|row| operand(self, row));
                 self.fused(a, b, c)
             }
             // Made known where its item is; anywhere else it is in its slot.
@@ -93,12 +101,55 @@ impl Emitter<'_, '_> {
         }
     }
 
+    fn type_of(&self, value: ir::Value) -> ir::Type {
+        self.b.func.dfg.value_type(value)
+    }
+
+    /// Whether a value is for a vector of lanes.
+    pub(super) fn is_vector(&self, value: ir::Value) -> bool {
+        self.type_of(value).is_vector()
+    }
+
+    /// The type of a value in one lane, or for as many lanes as another value is for.
+    fn shaped(&self, lane: ir::Type, like: ir::Value) -> ir::Type {
+        let lanes = self.type_of(like).lane_count();
+        lane.by(lanes).unwrap_or(lane)
+    }
+
+    /// A number of the type of another one.
+    pub(super) fn number_like(&mut self, like: ir::Value, number: i64) -> ir::Value {
+        let ty = self.type_of(like);
+        let number = self.b.ins().iconst(ty.lane_type(), number);
+        if ty.is_vector() { self.b.ins().splat(ty, number) } else { number }
+    }
+
+    fn float_like(&mut self, like: ir::Value, number: f32) -> ir::Value {
+        let ty = self.type_of(like);
+        let number = self.b.ins().f32const(number);
+        if ty.is_vector() { self.b.ins().splat(ty, number) } else { number }
+    }
+
     pub(super) fn as_f32(&mut self, bits: ir::Value) -> ir::Value {
-        self.b.ins().bitcast(F32, MemFlagsData::new(), bits)
+        let ty = self.shaped(F32, bits);
+        self.b.ins().bitcast(ty, MemFlagsData::new(), bits)
     }
 
     pub(super) fn as_bits(&mut self, value: ir::Value) -> ir::Value {
-        self.b.ins().bitcast(I32, MemFlagsData::new(), value)
+        let ty = self.shaped(I32, value);
+        self.b.ins().bitcast(ty, MemFlagsData::new(), value)
+    }
+
+    /// One value where a condition holds, else another. It moves bits.
+    pub(super) fn choose(&mut self, cond: ir::Value, a: ir::Value, b: ir::Value) -> ir::Value {
+        match self.type_of(a) {
+            F32X4 => {
+                let (a, b) = (self.as_bits(a), self.as_bits(b));
+                let bits = self.b.ins().bitselect(cond, a, b);
+                self.as_f32(bits)
+            }
+            I32X4 => self.b.ins().bitselect(cond, a, b),
+            _ => self.b.ins().select(cond, a, b),
+        }
     }
 
     fn logic(&mut self, op: BinOp, a: ir::Value, b: ir::Value) -> ir::Value {
@@ -126,6 +177,7 @@ impl Emitter<'_, '_> {
             BinOp::Shl => self.b.ins().ishl(a, b),
             BinOp::Shr if signed => self.b.ins().sshr(a, b),
             BinOp::Shr => self.b.ins().ushr(a, b),
+            BinOp::RotL | BinOp::RotR if self.is_vector(a) => self.rotate(op == BinOp::RotL, a, b),
             BinOp::RotL => self.b.ins().rotl(a, b),
             BinOp::RotR => self.b.ins().rotr(a, b),
             BinOp::Eq => self.icmp(IntCC::Equal, a, b),
@@ -145,10 +197,18 @@ impl Emitter<'_, '_> {
             BinOp::AbsDiff => {
                 let smaller = self.icmp(less, a, b);
                 let (up, down) = (self.b.ins().isub(b, a), self.b.ins().isub(a, b));
-                self.b.ins().select(smaller, up, down)
+                self.choose(smaller, up, down)
             }
             BinOp::SatAdd | BinOp::SatSub => self.saturate(op == BinOp::SatAdd, ty, a, b),
         }
+    }
+
+    /// A rotation of each lane of a vector, for which there is no instruction. Counts are taken modulo the width.
+    fn rotate(&mut self, left: bool, a: ir::Value, by: ir::Value) -> ir::Value {
+        let back = self.b.ins().ineg(by);
+        let (left, right) = if left { (by, back) } else { (back, by) };
+        let (high, low) = (self.b.ins().ishl(a, left), self.b.ins().ushr(a, right));
+        self.b.ins().bor(high, low)
     }
 
     /// A product; by 3, 5 and 9 as a sum, which is an address computation and faster.
@@ -198,25 +258,26 @@ impl Emitter<'_, '_> {
     }
 
     fn saturate(&mut self, add: bool, ty: Type, a: ir::Value, b: ir::Value) -> ir::Value {
-        let wide = clif_type(ty);
         let result = if add { self.b.ins().iadd(a, b) } else { self.b.ins().isub(a, b) };
         if !ty.is_signed() {
             let (end, over) = if add {
-                (self.b.ins().iconst(wide, -1), self.icmp(IntCC::UnsignedLessThan, result, a))
+                (self.number_like(a, -1), self.icmp(IntCC::UnsignedLessThan, result, a))
             } else {
-                (self.b.ins().iconst(wide, 0), self.icmp(IntCC::UnsignedLessThan, a, b))
+                (self.number_like(a, 0), self.icmp(IntCC::UnsignedLessThan, a, b))
             };
-            return self.b.ins().select(over, end, result);
+            return self.choose(over, end, result);
         }
         // Overflow: the result's sign differs from that of both operands, the second one negated for a difference.
         let left = self.b.ins().bxor(a, result);
         let right = if add { self.b.ins().bxor(b, result) } else { self.b.ins().bxor(a, b) };
         let both = self.b.ins().band(left, right);
-        let over = self.b.ins().icmp_imm_s(IntCC::SignedLessThan, both, 0);
-        let sign = self.b.ins().sshr_imm_u(a, i64::from(ty.bits()) - 1);
-        let largest = self.b.ins().iconst(wide, if ty.bits() == 64 { i64::MAX } else { i64::from(i32::MAX) });
+        let zero = self.number_like(both, 0);
+        let over = self.icmp(IntCC::SignedLessThan, both, zero);
+        let last = self.b.ins().iconst(I32, i64::from(ty.bits()) - 1);
+        let sign = self.b.ins().sshr(a, last);
+        let largest = self.number_like(a, if ty.bits() == 64 { i64::MAX } else { i64::from(i32::MAX) });
         let end = self.b.ins().bxor(sign, largest);
-        self.b.ins().select(over, end, result)
+        self.choose(over, end, result)
     }
 
     fn integer_unary(&mut self, op: UnOp, ty: Type, a: ir::Value) -> ir::Value {
@@ -225,12 +286,14 @@ impl Emitter<'_, '_> {
         };
         match op {
             UnOp::Neg => self.b.ins().ineg(a),
+            UnOp::Not if self.is_vector(a) => self.b.ins().bnot(a),
             UnOp::Not => self.b.ins().bxor_imm_u(a, 1),
             UnOp::BitNot => self.b.ins().bnot(a),
             UnOp::Abs => {
                 let negated = self.b.ins().ineg(a);
-                let negative = self.b.ins().icmp_imm_s(IntCC::SignedLessThan, a, 0);
-                self.b.ins().select(negative, negated, a)
+                let zero = self.number_like(a, 0);
+                let negative = self.icmp(IntCC::SignedLessThan, a, zero);
+                self.choose(negative, negated, a)
             }
             UnOp::Popcount => {
                 let count = self.b.ins().popcnt(a);
@@ -268,7 +331,7 @@ impl Emitter<'_, '_> {
                 let second = self.b.ins().fcmp(cc, b, a);
                 let nan = self.b.ins().fcmp(FloatCC::Unordered, a, a);
                 let second = self.b.ins().bor(second, nan);
-                self.b.ins().select(second, b, a)
+                self.choose(second, b, a)
             }
         }
     }
@@ -280,13 +343,13 @@ impl Emitter<'_, '_> {
             UnOp::Sqrt => self.b.ins().sqrt(a),
             UnOp::InverseSqrt => {
                 let root = self.b.ins().sqrt(a);
-                let one = self.b.ins().f32const(1.0f32);
+                let one = self.float_like(a, 1.0);
                 self.b.ins().fdiv(one, root)
             }
             UnOp::IsNan => self.b.ins().fcmp(FloatCC::Unordered, a, a),
             UnOp::IsInf => {
                 let size = self.b.ins().fabs(a);
-                let infinity = self.b.ins().f32const(f32::INFINITY);
+                let infinity = self.float_like(a, f32::INFINITY);
                 self.b.ins().fcmp(FloatCC::Equal, size, infinity)
             }
             _ if !self.target.round => self.round_by_call(op, a),
@@ -315,26 +378,33 @@ impl Emitter<'_, '_> {
     }
 
     /// A conversion. Integers truncate or extend by their sign, floats truncate, saturate and send NaN to 0.
-    fn cast(&mut self, from: Type, to: Type, a: ir::Value) -> ir::Value {
+    pub(super) fn cast(&mut self, from: Type, to: Type, a: ir::Value) -> ir::Value {
         if from == to {
             return a;
         }
-        let wide = clif_type(to);
+        let wide = self.shaped(clif_type(to), a);
         match (from, to) {
             (Type::F32, Type::Bool) => {
-                let zero = self.zero(F32);
+                let zero = self.float_like(a, 0.0);
                 self.b.ins().fcmp(FloatCC::NotEqual, a, zero)
             }
-            (_, Type::Bool) => self.b.ins().icmp_imm_s(IntCC::NotEqual, a, 0),
+            (_, Type::Bool) => {
+                let zero = self.number_like(a, 0);
+                self.icmp(IntCC::NotEqual, a, zero)
+            }
             (Type::F32, _) if to.is_signed() => self.b.ins().fcvt_to_sint_sat(wide, a),
             (Type::F32, _) => self.b.ins().fcvt_to_uint_sat(wide, a),
             (Type::Bool, Type::F32) => {
-                let number = self.b.ins().uextend(I32, a);
-                self.b.ins().fcvt_from_uint(F32, number)
+                let number = self.cast(Type::Bool, Type::I32, a);
+                self.b.ins().fcvt_from_sint(wide, number)
             }
-            (_, Type::F32) if from.is_signed() => self.b.ins().fcvt_from_sint(F32, a),
-            (_, Type::F32) => self.b.ins().fcvt_from_uint(F32, a),
-            _ => match (self.b.func.dfg.value_type(a).bits(), wide.bits()) {
+            (Type::Bool, _) if self.is_vector(a) => {
+                let one = self.number_like(a, 1);
+                self.b.ins().band(a, one)
+            }
+            (_, Type::F32) if from.is_signed() => self.b.ins().fcvt_from_sint(wide, a),
+            (_, Type::F32) => self.b.ins().fcvt_from_uint(wide, a),
+            _ => match (self.type_of(a).bits(), wide.bits()) {
                 (given, wanted) if given > wanted => self.b.ins().ireduce(wide, a),
                 (given, wanted) if given < wanted && from.is_signed() => self.b.ins().sextend(wide, a),
                 (given, wanted) if given < wanted => self.b.ins().uextend(wide, a),
@@ -342,4 +412,9 @@ impl Emitter<'_, '_> {
             },
         }
     }
+}
+
+/// Whether the second operand is a count of bits to move the first one by.
+pub(super) fn is_shift(op: BinOp) -> bool {
+    matches!(op, BinOp::Shl | BinOp::Shr | BinOp::RotL | BinOp::RotR)
 }
