@@ -15,6 +15,11 @@ pub(crate) trait Platform {
     /// The numbers of threads it is asked to use, one after the other.
     fn threads(&self) -> Vec<usize>;
 
+    /// Whether it is another way to run a case that others run too; those are left out without a word.
+    fn concerns(&self, _case: &Case) -> bool {
+        true
+    }
+
     /// Compiles a case and puts its inputs in place.
     fn prepare<'a>(&'a self, case: &'a Case) -> Result<Box<dyn Contender + 'a>>;
 }

@@ -50,6 +50,8 @@ pub(crate) enum Role {
     Changed,
     /// Writes it; its contents are a result.
     Output,
+    /// Works with it, from zeros on; nobody looks at it afterwards.
+    Scratch,
 }
 
 /// A buffer of a case: what it is for, and what is in it at the start.
@@ -75,8 +77,13 @@ impl Buffer {
         Buffer { role: Role::Output, initial }
     }
 
+    /// A buffer of zeros that the kernel works with.
+    pub(crate) fn scratch(initial: Data) -> Buffer {
+        Buffer { role: Role::Scratch, initial }
+    }
+
     /// Whether its contents at the end are compared.
     pub(crate) fn is_result(&self) -> bool {
-        self.role != Role::Input
+        matches!(self.role, Role::Changed | Role::Output)
     }
 }

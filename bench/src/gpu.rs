@@ -98,7 +98,7 @@ impl Platform for Wgpu {
             let bytes = buffer.initial.bytes().len() as u64;
             ensure!(bytes <= limit, "a buffer has {bytes} bytes where the device allows {limit}");
         }
-        let pipeline = self.pipeline(case.text.wgsl)?;
+        let pipeline = self.pipeline(case.text.others()?.wgsl)?;
         let usage = wgpu::BufferUsages::STORAGE | wgpu::BufferUsages::COPY_DST | wgpu::BufferUsages::COPY_SRC;
         let size = |buffer: &data::Buffer| buffer.initial.bytes().len() as u64;
         let buffers: Vec<_> = case.buffers.iter().map(|buffer| self.buffer(size(buffer), usage)).collect();

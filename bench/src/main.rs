@@ -11,6 +11,7 @@ mod measure;
 mod natural;
 mod opencl;
 mod report;
+mod routes;
 mod vyre;
 
 use anyhow::{Context as _, Result, bail};
@@ -51,6 +52,7 @@ struct Args {
 
 /// What is measured beside the cases.
 const DISPATCH: (&str, &str) = ("dispatch", "median latency of a launch of one workgroup");
+const GRIDSYNC: (&str, &str) = ("gridsync", "what a grid barrier costs, by each route");
 const COMPILE: (&str, &str) = ("compile", "from the text of saxpy to code, and to a first result");
 
 /// How many launches of one workgroup a turn has.
@@ -71,7 +73,7 @@ fn main() -> ExitCode {
 fn run(args: &Args) -> Result<bool> {
     if args.list {
         let cases = CASES.iter().map(|entry| (entry.name, entry.what));
-        for (name, what) in cases.chain([DISPATCH, COMPILE]) {
+        for (name, what) in cases.chain([GRIDSYNC, DISPATCH, COMPILE]) {
             println!("{name:<10} {what}");
         }
         return Ok(true);
@@ -91,6 +93,14 @@ fn run(args: &Args) -> Result<bool> {
         let case = (entry.make)(args.scale);
         rows.push(note(measure::measure(&case, &platforms, Repeat { turns: args.reps, runs: 1 })?));
     }
+    let gridsync = if wanted(GRIDSYNC.0) {
+        eprintln!("measuring {} ...", GRIDSYNC.0);
+        let repeat = Repeat { turns: args.reps, runs: 1 };
+        let row = note(measure::measure(&cases::grid_barriers(args.scale), &platforms, repeat)?);
+        Some((row, cases::barriers(args.scale)))
+    } else {
+        None
+    };
     let dispatch = if wanted(DISPATCH.0) {
         eprintln!("measuring {} ...", DISPATCH.0);
         let repeat = Repeat { turns: args.reps, runs: LAUNCHES };
@@ -105,7 +115,7 @@ fn run(args: &Args) -> Result<bool> {
         None
     };
 
-    let report = Report { setting, rows, dispatch, compile };
+    let report = Report { setting, rows, gridsync, dispatch, compile };
     print!("{}", report::table::render(&report));
     if let Some(path) = &args.json {
         let text = serde_json::to_string_pretty(&report::json::render(&report))?;
@@ -125,7 +135,7 @@ fn check(args: &Args) -> Result<()> {
     if args.reps == 0 || args.threads == 0 {
         bail!("the repetitions and threads are at least 1");
     }
-    let known = || CASES.iter().map(|entry| entry.name).chain([DISPATCH.0, COMPILE.0]);
+    let known = || CASES.iter().map(|entry| entry.name).chain([GRIDSYNC.0, DISPATCH.0, COMPILE.0]);
     if let Some(name) = args.only.iter().find(|only| !known().any(|name| name == *only)) {
         bail!("there is no `{name}`; there are: {}", known().collect::<Vec<_>>().join(", "));
     }
@@ -145,6 +155,9 @@ fn platforms(threads: &[usize]) -> Result<Vec<Box<dyn Platform>>> {
     let most = threads.iter().copied().max().unwrap_or(1);
     let mut platforms: Vec<Box<dyn Platform>> =
         vec![Box::new(natural::Natural::new(threads)?), Box::new(vyre::Vyre::new(threads)?)];
+    for route in routes::OTHERS {
+        platforms.push(Box::new(routes::Routed::new(threads, route)?));
+    }
     match opencl::OpenCl::new(most) {
         Ok(opencl) => platforms.push(Box::new(opencl)),
         Err(error) => eprintln!("opencl is skipped: {error:#}"),

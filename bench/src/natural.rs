@@ -2,7 +2,7 @@
 
 use crate::cases::Case;
 use crate::contender::{Contender, Platform};
-use crate::data::Data;
+use crate::data::{Data, Role};
 use anyhow::Result;
 use rayon::{ThreadPool, ThreadPoolBuilder};
 use std::time::{Duration, Instant};
@@ -48,7 +48,7 @@ struct Prepared<'a> {
 impl Contender for Prepared<'_> {
     fn reset(&mut self) -> Result<()> {
         for (data, buffer) in self.data.iter_mut().zip(&self.case.buffers) {
-            if buffer.is_result() {
+            if buffer.role != Role::Input {
                 data.copy_from(&buffer.initial);
             }
         }

@@ -62,8 +62,9 @@ impl Platform for OpenCl {
     }
 
     fn prepare<'a>(&'a self, case: &'a Case) -> Result<Box<dyn Contender + 'a>> {
-        let program = Program::create_and_build_from_source(&self.context, case.text.opencl, OPTIONS)
-            .map_err(|log| anyhow::anyhow!("the kernel does not build: {log}"))?;
+        let program =
+            Program::create_and_build_from_source(&self.context, case.text.others()?.opencl, OPTIONS)
+                .map_err(|log| anyhow::anyhow!("the kernel does not build: {log}"))?;
         let kernel = Kernel::create(&program, case.text.name)?;
         let mut buffers = Vec::new();
         for (place, buffer) in case.buffers.iter().enumerate() {

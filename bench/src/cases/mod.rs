@@ -1,12 +1,17 @@
-//! What is measured: each kernel in four languages, its inputs and its natural Rust.
+//! What is measured: each kernel in four languages, its inputs and its natural Rust. Those with grid barriers are in two:
+//! the other languages have none.
 //!
 //! The programs stand in `kernels/`, one file per language. All of them declare the buffers of the case in the same
 //! order, so that a contender only needs bytes. Inputs come from fixed seeds.
 
 mod barriers;
 mod bfs;
+mod bfs_levels;
 mod collatz;
+mod components;
 mod dfa;
+mod graph;
+mod gridsync;
 mod hash;
 mod map;
 mod nbody;
@@ -14,6 +19,9 @@ mod reduce;
 mod saxpy;
 
 use crate::data::{Buffer, Data};
+use anyhow::{Context as _, Result};
+
+pub(crate) use gridsync::barriers;
 
 /// One kernel with its inputs.
 pub(crate) struct Case {
@@ -37,6 +45,12 @@ pub(crate) struct Case {
 pub(crate) struct Text {
     pub(crate) name: &'static str,
     pub(crate) vyre: &'static str,
+    /// In the other languages; none where there are grid barriers.
+    pub(crate) others: Option<Others>,
+}
+
+/// A kernel in the other languages.
+pub(crate) struct Others {
     pub(crate) opencl: &'static str,
     // Only a build with the feature `wgpu` reads it.
     #[cfg_attr(not(feature = "wgpu"), allow(dead_code))]
@@ -49,12 +63,38 @@ macro_rules! text {
         $crate::cases::Text {
             name: $name,
             vyre: include_str!(concat!("../../kernels/", $name, ".vyre")),
-            opencl: include_str!(concat!("../../kernels/", $name, ".cl")),
-            wgsl: include_str!(concat!("../../kernels/", $name, ".wgsl")),
+            others: Some($crate::cases::Others {
+                opencl: include_str!(concat!("../../kernels/", $name, ".cl")),
+                wgsl: include_str!(concat!("../../kernels/", $name, ".wgsl")),
+            }),
         }
     };
 }
 use text;
+
+/// The text of a kernel with grid barriers.
+macro_rules! grid_text {
+    ($name:literal) => {
+        $crate::cases::Text {
+            name: $name,
+            vyre: include_str!(concat!("../../kernels/", $name, ".vyre")),
+            others: None,
+        }
+    };
+}
+use grid_text;
+
+impl Text {
+    /// Whether there are grid barriers.
+    pub(crate) fn has_grid_barriers(&self) -> bool {
+        self.others.is_none()
+    }
+
+    /// The text in the other languages.
+    pub(crate) fn others(&self) -> Result<&Others> {
+        self.others.as_ref().context("it has no barrier of the whole grid")
+    }
+}
 
 /// How a case is made from a scale, with its name and what it shows.
 pub(crate) struct Entry {
@@ -71,6 +111,16 @@ pub(crate) const CASES: &[Entry] = &[
         name: "bfs",
         what: "one level of breadth-first search, 1 M nodes and 8 M edges",
         make: bfs::case,
+    },
+    Entry {
+        name: "bfs_levels",
+        what: "all levels of breadth-first search, a grid barrier for each",
+        make: bfs_levels::case,
+    },
+    Entry {
+        name: "components",
+        what: "connected components, a grid barrier for each sweep",
+        make: components::case,
     },
     Entry { name: "collatz", what: "steps to reach 1 from each of 1 to 2 million", make: collatz::case },
     Entry { name: "nbody", what: "one step of 4096 bodies, every pair", make: nbody::case },
@@ -91,6 +141,11 @@ pub(crate) const CASES: &[Entry] = &[
 /// The case of one workgroup whose launches are timed one by one.
 pub(crate) fn one_workgroup() -> Case {
     map::of("dispatch", 64)
+}
+
+/// The case whose grid barriers are timed.
+pub(crate) fn grid_barriers(scale: f64) -> Case {
+    gridsync::case(scale)
 }
 
 /// A small saxpy, for the time from text to a first result.

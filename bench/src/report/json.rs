@@ -21,6 +21,9 @@ pub(crate) fn render(report: &Report) -> Value {
         "native": setting.native,
         "platforms": platforms.collect::<Vec<_>>(),
         "kernels": report.rows.iter().map(|row| kernel(row, many, true)).collect::<Vec<_>>(),
+        "gridsync": report.gridsync.as_ref().map(|(row, barriers)| {
+            json!({ "barriers": barriers, "times": kernel(row, many, true) })
+        }),
         "dispatch": report.dispatch.as_ref().map(|row| kernel(row, many, false)),
         "compile": report.compile.as_ref().map(compilation),
         "all_equal": report.is_right(),

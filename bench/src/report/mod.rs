@@ -7,11 +7,14 @@ pub(crate) mod table;
 use crate::compile::Compile;
 use crate::contender::Platform;
 use crate::measure::Row;
+use crate::routes;
 
 /// Everything that was measured.
 pub(crate) struct Report {
     pub(crate) setting: Setting,
     pub(crate) rows: Vec<Row>,
+    /// Grid barriers, and how many of them a run has.
+    pub(crate) gridsync: Option<(Row, usize)>,
     /// Launches of one workgroup.
     pub(crate) dispatch: Option<Row>,
     pub(crate) compile: Option<Compile>,
@@ -20,16 +23,17 @@ pub(crate) struct Report {
 impl Report {
     /// Every row.
     pub(crate) fn all_rows(&self) -> impl Iterator<Item = &Row> {
-        self.rows.iter().chain(&self.dispatch)
+        self.rows.iter().chain(self.gridsync.iter().map(|(row, _)| row)).chain(&self.dispatch)
     }
 
     /// Whether vyre could run everything and gives the results of natural Rust. What the others give is shown, but
     /// they do not promise equal bytes.
     pub(crate) fn is_right(&self) -> bool {
-        let ours = |platform: &str| platform == "vyre" || platform == "rust";
+        let must_run = |platform: &str| platform == "vyre" || platform == "rust";
+        let must_be_right = |platform: &str| must_run(platform) || routes::is_route(platform);
         self.all_rows().all(|row| {
-            row.timings.iter().all(|timing| timing.differs.is_none() || !ours(timing.platform))
-                && !row.skipped.iter().any(|(platform, _)| ours(platform))
+            row.timings.iter().all(|timing| timing.differs.is_none() || !must_be_right(timing.platform))
+                && !row.skipped.iter().any(|(platform, _)| must_run(platform))
         })
     }
 }
@@ -70,7 +74,7 @@ impl Setting {
     /// Prints it before the work begins.
     pub(crate) fn print(&self) {
         for (name, about) in &self.platforms {
-            println!("{name:<7} {about}");
+            println!("{name:<8} {about}");
         }
         let load = self.load.map_or(String::new(), |load| format!(", load {load:.2} at the start"));
         println!("{} cores{load}; best of {}; scale {}", self.cores, self.repetitions, self.scale);

@@ -12,6 +12,9 @@ pub(crate) fn render(report: &Report) -> String {
     if !report.rows.is_empty() {
         kernels(&mut text, report);
     }
+    if let Some((row, barriers)) = &report.gridsync {
+        grid_barriers(&mut text, row, *barriers);
+    }
     if let Some(dispatch) = &report.dispatch {
         launches(&mut text, dispatch);
     }
@@ -24,7 +27,9 @@ pub(crate) fn render(report: &Report) -> String {
 
 fn kernels(text: &mut String, report: &Report) {
     let many = report.setting.threads;
-    let others: Vec<&str> = report.setting.platforms.iter().map(|(name, _)| *name).skip(2).collect();
+    let ran = |name: &str| report.rows.iter().any(|row| row.timing(name, many).is_some());
+    let others: Vec<&str> =
+        report.setting.platforms.iter().map(|(name, _)| *name).skip(2).filter(|name| ran(name)).collect();
     let mut head: Vec<String> =
         ["kernel", "size", "vyre 1t", "rust 1t", "ratio 1t"].map(str::to_owned).into();
     if many > 1 {
@@ -73,6 +78,25 @@ fn align(text: &mut String, lines: &[Vec<String>]) {
             let rules: Vec<String> = widths.iter().map(|width| "-".repeat(*width)).collect();
             let _ = writeln!(text, "{}", rules.join("  "));
         }
+    }
+}
+
+/// The time of a run by its barriers: the work of the little segments is in it.
+fn grid_barriers(text: &mut String, row: &Row, barriers: usize) {
+    let _ = writeln!(
+        text,
+        "\nGrid barriers ({}), median and best of a segment with its barrier in us:",
+        row.size
+    );
+    for timing in &row.timings {
+        let name = if timing.platform == "vyre" { "vyre native" } else { timing.platform };
+        let name = format!("{name} {}t", timing.threads);
+        let each = |time: Duration| format!("{:.3}", time.as_secs_f64() * 1e6 / barriers as f64);
+        let (median, best) = (each(timing.median()), each(timing.best()));
+        let _ = writeln!(text, "  {name:<14} {median:>10} {best:>10}");
+    }
+    for (platform, why) in &row.skipped {
+        let _ = writeln!(text, "  {platform:<14} {:>10}: {why}", "skipped");
     }
 }
 

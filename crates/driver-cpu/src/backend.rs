@@ -25,8 +25,8 @@ pub struct CpuOptions {
     pub placement: Placement,
     /// The folder of compiled programs; `None` keeps none on disk.
     pub cache_folder: Option<std::path::PathBuf>,
-    /// A launch of fewer operations than about this many stays on the thread that asks for it, unless it has grid
-    /// barriers: waking others would cost more.
+    /// A launch of fewer operations than about this many stays on the thread that asks for it: waking others would
+    /// cost more, and so would meeting them at every grid barrier.
     pub share_from: u64,
 }
 
@@ -191,8 +191,7 @@ impl Core {
         let compiled = self.compiler.compile(kernel)?;
         self.telemetry.compiles(1);
         self.telemetry.compile_nanos(start.elapsed().as_nanos() as u64);
-        let weight = (kernel.values.len() + kernel.items.len()).min(u32::MAX as usize) as u32;
-        Ok(Stored { compiled, tags: kernel.tags.clone(), weight })
+        Ok(Stored { compiled, tags: kernel.tags.clone() })
     }
 }
 

@@ -1,20 +1,12 @@
-//! The functions that generated code calls. What they compute is what the reference computes: they call it.
+//! The functions that generated code calls, but for those of a launch. What they compute is what the reference computes: they call it.
 
-use crate::context::{Calls, Context};
-use std::ffi::c_void;
 use vyre_foundation::{Element, SubgroupOp, Type, UnOp, arith, element};
 
-/// The table of functions. `sync` and `trap` belong to whoever launches.
-pub(crate) const fn table(
-    sync: unsafe extern "C" fn(*const Context, *const c_void, u32) -> u32,
-    trap: unsafe extern "C" fn(*const Context, u32, u32, u64),
-) -> Calls {
-    Calls { sync, trap, zero, subgroup, widen, narrow, fma, round }
-}
-
+/// Fills memory with zeros.
+///
 /// # Safety
 /// The bytes are the caller's to write.
-unsafe extern "C" fn zero(start: *mut u8, bytes: u64) {
+pub(crate) unsafe extern "C" fn zero(start: *mut u8, bytes: u64) {
     // SAFETY: as promised.
     unsafe { start.write_bytes(0, bytes as usize) }
 }
@@ -58,10 +50,12 @@ impl SubgroupCode {
     }
 }
 
+/// A subgroup operation for all lanes.
+///
 /// # Safety
 /// `value` and `second` hold an element per lane, and `result` has room for as many: 4 bytes each, or 8 where
 /// the operation says so. `second` is used by a shuffle alone.
-unsafe extern "C" fn subgroup(
+pub(crate) unsafe extern "C" fn subgroup(
     code: u32,
     size: u32,
     lanes: u32,
@@ -109,7 +103,7 @@ unsafe extern "C" fn subgroup(
 /// # Safety
 /// The array has such an element.
 unsafe fn read(array: *const u8, index: usize, wide: bool) -> u64 {
-    // SAFETY: as promised; slots are aligned to 16 bytes.
+    // SAFETY: as promised; slots are aligned as their elements are.
     unsafe {
         if wide {
             array.cast::<u64>().add(index).read()
@@ -122,7 +116,7 @@ unsafe fn read(array: *const u8, index: usize, wide: bool) -> u64 {
 /// # Safety
 /// The array has such an element.
 unsafe fn write(array: *mut u8, index: usize, wide: bool, bits: u64) {
-    // SAFETY: as promised; slots are aligned to 16 bytes.
+    // SAFETY: as promised; slots are aligned as their elements are.
     unsafe {
         if wide {
             array.cast::<u64>().add(index).write(bits);
@@ -132,23 +126,27 @@ unsafe fn write(array: *mut u8, index: usize, wide: bool, bits: u64) {
     }
 }
 
-extern "C" fn widen(bits: u32) -> u32 {
+/// The element of an `f16` as `f32` bits.
+pub(crate) extern "C" fn widen(bits: u32) -> u32 {
     element::load(Element::F16, &(bits as u16).to_le_bytes()) as u32
 }
 
-extern "C" fn narrow(bits: u32) -> u32 {
+/// The `f16` nearest to `f32` bits.
+pub(crate) extern "C" fn narrow(bits: u32) -> u32 {
     let mut bytes = [0; 2];
     element::store(Element::F16, u64::from(bits), &mut bytes);
     u32::from(u16::from_le_bytes(bytes))
 }
 
-extern "C" fn fma(a: u32, b: u32, c: u32) -> u32 {
+/// `a * b + c`, rounded once.
+pub(crate) extern "C" fn fma(a: u32, b: u32, c: u32) -> u32 {
     arith::fma(u64::from(a), u64::from(b), u64::from(c)) as u32
 }
 
 /// The ways of rounding, as [`round`] numbers them.
 pub(crate) const ROUNDINGS: [UnOp; 4] = [UnOp::Floor, UnOp::Ceil, UnOp::Trunc, UnOp::Round];
 
-extern "C" fn round(how: u32, bits: u32) -> u32 {
+/// Rounds `f32` bits in one of the [`ROUNDINGS`].
+pub(crate) extern "C" fn round(how: u32, bits: u32) -> u32 {
     arith::unary(ROUNDINGS[how as usize & 3], Type::F32, u64::from(bits)) as u32
 }

@@ -1,15 +1,14 @@
 //! Machine code in memory: written once, then executable and never writable again.
 
-use crate::context::Context;
+use crate::context::{Context, Worker};
 use crate::faults;
 use memmap2::{Mmap, MmapMut};
-use std::ffi::c_void;
 use std::io;
 use std::sync::Arc;
 use vyre_driver::Telemetry;
 
-/// What a kernel is called as: context, frame of the worker, team.
-pub(crate) type Entry = unsafe extern "C" fn(*const Context, *mut u8, *const c_void);
+/// What a kernel is called as: context, frame of the worker, worker.
+pub(crate) type Entry = unsafe extern "C" fn(*const Context, *mut u8, *mut Worker<'_>);
 
 /// Executable code of one kernel, freed when dropped.
 pub(crate) struct Code {

@@ -30,6 +30,8 @@ pub(crate) struct Compiled {
     pub(crate) kept_bytes: u64,
     /// Whether there are grid barriers.
     pub(crate) segmented: bool,
+    /// About how many operations an invocation does.
+    pub(crate) weight: u32,
     /// How much stack the code needs.
     pub(crate) stack_bytes: u64,
 }
@@ -104,7 +106,7 @@ impl Compiler {
         if faults::strikes() {
             return Err(too_large("on purpose"));
         }
-        let Emitted { function, frame_bytes, kept_bytes, segmented } = self.emit(kernel)?;
+        let Emitted { function, frame_bytes, kept_bytes, segmented, weight } = self.emit(kernel)?;
         let mut context = Context::for_function(function);
         let made = context.compile(self.isa(kernel), &mut Default::default());
         let made = made.map_err(|error| refusal(&error.inner))?;
@@ -115,7 +117,8 @@ impl Compiler {
         if stack_bytes > MAX_STACK {
             return Err(too_large("it needs too much stack"));
         }
-        Ok(Compiled { code: made.code_buffer().to_vec(), frame_bytes, kept_bytes, segmented, stack_bytes })
+        let code = made.code_buffer().to_vec();
+        Ok(Compiled { code, frame_bytes, kept_bytes, segmented, weight, stack_bytes })
     }
 
     /// The code of a kernel as text.

@@ -1,7 +1,7 @@
 //! The CPU backend of vyre: any machine, nothing to install, all cores.
 //!
 //! A kernel becomes one function of machine code (`shape` says how it is laid out), each worker of a pool calls
-//! it once per launch, and workgroups are claimed from a shared counter.
+//! it once per launch, and each takes workgroups from its share and then from the others'.
 
 mod backend;
 mod calls;
@@ -16,6 +16,7 @@ mod memory;
 mod pipeline;
 mod pool;
 mod shape;
+mod shares;
 mod timer;
 
 pub use backend::{CpuBackend, CpuOptions};

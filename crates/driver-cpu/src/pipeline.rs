@@ -21,7 +21,7 @@ pub(crate) struct CpuPipeline {
     pub(crate) kept_bytes: u64,
     pub(crate) segmented: bool,
     pub(crate) stack_bytes: u64,
-    /// About how many operations an invocation does at least.
+    /// About how many operations an invocation does.
     pub(crate) weight: u32,
     /// How many threads a launch may use.
     pub(crate) threads: usize,
@@ -32,7 +32,6 @@ pub(crate) struct CpuPipeline {
 pub(crate) struct Stored {
     pub(crate) compiled: Compiled,
     pub(crate) tags: Vec<Name>,
-    pub(crate) weight: u32,
 }
 
 impl CpuPipeline {
@@ -43,7 +42,7 @@ impl CpuPipeline {
         threads: usize,
         telemetry: Arc<Telemetry>,
     ) -> Result<CpuPipeline> {
-        let Stored { compiled, tags, weight } = stored;
+        let Stored { compiled, tags } = stored;
         let code = Code::new(&compiled.code, telemetry).map_err(|_| Error::OutOfMemory {
             what: "executable code".to_owned(),
             asked: compiled.code.len() as u64,
@@ -63,7 +62,7 @@ impl CpuPipeline {
             kept_bytes: compiled.kept_bytes,
             segmented: compiled.segmented,
             stack_bytes: compiled.stack_bytes,
-            weight,
+            weight: compiled.weight,
             threads,
         })
     }
@@ -93,13 +92,13 @@ impl CompiledPipeline for CpuPipeline {
 impl Stored {
     /// The bytes on disk: sizes, then tags, then code.
     pub(crate) fn to_bytes(&self) -> Vec<u8> {
-        let Compiled { code, frame_bytes, kept_bytes, segmented, stack_bytes } = &self.compiled;
+        let Compiled { code, frame_bytes, kept_bytes, segmented, weight, stack_bytes } = &self.compiled;
         let mut bytes = Vec::with_capacity(code.len() + 64);
         bytes.extend_from_slice(&frame_bytes.to_le_bytes());
         bytes.extend_from_slice(&kept_bytes.to_le_bytes());
         bytes.extend_from_slice(&stack_bytes.to_le_bytes());
         bytes.extend_from_slice(&u32::from(*segmented).to_le_bytes());
-        bytes.extend_from_slice(&self.weight.to_le_bytes());
+        bytes.extend_from_slice(&weight.to_le_bytes());
         bytes.extend_from_slice(&(self.tags.len() as u32).to_le_bytes());
         for tag in &self.tags {
             bytes.extend_from_slice(&(tag.as_str().len() as u32).to_le_bytes());
@@ -129,7 +128,8 @@ impl Stored {
             tags.push(Name::from(std::str::from_utf8(tag).ok()?));
             bytes = rest;
         }
-        let compiled = Compiled { code: bytes.to_vec(), frame_bytes, kept_bytes, segmented, stack_bytes };
-        Some(Stored { compiled, tags, weight })
+        let code = bytes.to_vec();
+        let compiled = Compiled { code, frame_bytes, kept_bytes, segmented, weight, stack_bytes };
+        Some(Stored { compiled, tags })
     }
 }

@@ -69,16 +69,34 @@ const LARGE: usize = 5_000;
 /// How many rows and items of all lanes take so long that somebody may want to stop them: some milliseconds.
 const LONG: u64 = 1 << 20;
 
+/// How many rounds a loop is taken for where only about its work is asked.
+const ROUNDS: u64 = 64;
+
 /// From how many lanes on what they share is computed once for all, needed or not.
 const SHARED: u32 = 8;
 
 /// The most operations that are rather computed twice than kept.
 const CHEAP: u32 = 3;
 
+/// The most operations that are rather done in every round of a loop around grid barriers than kept across them, for
+/// each invocation of the grid. A load of memory that is never written counts as one: reading what was kept is no less.
+const QUICK: u32 = 8;
+
 impl<'k> Shape<'k> {
     /// The shape of a kernel.
     pub(crate) fn of(kernel: &'k Kernel) -> Shape<'k> {
-        let homes = Homes::of(kernel);
+        let splits = splits(kernel);
+        let segmented = splits.contains(&Level::Grid);
+        let homes = if segmented {
+            let costs = costs(kernel);
+            Homes::with(
+                kernel,
+                |item| splits[item.index()] == Level::Grid,
+                |row| kernel.values.uniformity[row.index()] > 0 && costs[row.index()] <= QUICK,
+            )
+        } else {
+            Homes::of(kernel)
+        };
         let mut params = vec![Vec::new(); kernel.items.len()];
         let mut results = vec![Vec::new(); kernel.items.len()];
         for row in kernel.rows() {
@@ -95,7 +113,6 @@ impl<'k> Shape<'k> {
             list.resize(list.len().max(index + 1), None);
             list[index] = Some(row);
         }
-        let splits = splits(kernel);
         let emitted = emitted(kernel, &splits);
         let mut shape = Shape {
             kernel,
@@ -105,7 +122,7 @@ impl<'k> Shape<'k> {
             is_large: is_large(kernel),
             is_long: kernel.workgroup_size.invocations() * (kernel.values.len() + kernel.items.len()) as u64
                 > LONG,
-            segmented: splits.contains(&Level::Grid),
+            segmented,
             has_runs: splits.iter().any(|split| *split < Level::Lane),
             splits,
             emitted,
@@ -130,6 +147,35 @@ impl<'k> Shape<'k> {
         }
         shape.rows.iter_mut().for_each(|rows| rows.sort_unstable());
         shape
+    }
+
+    /// About how many operations an invocation does. A loop around grid barriers counts once: what counts there is the
+    /// work between two of them.
+    pub(crate) fn weight(&self) -> u32 {
+        let mut rounds = vec![1u64; self.kernel.regions.start.len()];
+        let mut sum = 0u64;
+        // Regions are numbered before what is nested in them.
+        for region in self.kernel.region_ids() {
+            let here = rounds[region.index()];
+            for id in self.kernel.region(region) {
+                sum = sum.saturating_add(here);
+                match self.kernel.item(id) {
+                    Item::If { then, otherwise, .. } => {
+                        rounds[then.index()] = here;
+                        rounds[otherwise.index()] = here;
+                    }
+                    Item::Loop { body, .. } if self.splits[id.index()] == Level::Grid => {
+                        rounds[body.index()] = here;
+                    }
+                    Item::Loop { body, .. } => rounds[body.index()] = here.saturating_mul(ROUNDS),
+                    _ => {}
+                }
+            }
+        }
+        for row in self.kernel.rows().filter(|row| self.homes.uses[row.index()] > 0) {
+            sum = sum.saturating_add(rounds[self.homes.region[row.index()].index()]);
+        }
+        u32::try_from(sum).unwrap_or(u32::MAX)
     }
 
     /// The rows that stand before an item of a region.
@@ -179,6 +225,8 @@ impl<'k> Shape<'k> {
 
     /// Finds the level of each row, and which are cheap.
     fn define(&mut self) {
+        // Across grid barriers it is also kept once for all.
+        let shared = if self.segmented { 2 } else { SHARED };
         let mut costs: Vec<u32> = Vec::with_capacity(self.kernel.values.len());
         for row in self.kernel.rows() {
             let value = self.kernel.value(row);
@@ -191,7 +239,7 @@ impl<'k> Shape<'k> {
                     let level = self.uniformity(row).max(operands.unwrap_or(Level::Grid));
                     // An id belongs to no place: it is known wherever its level is.
                     let home = if matches!(value, Value::Id(..)) { Level::Grid } else { home };
-                    if home == Level::Lane && level < Level::Lane && self.lanes >= SHARED {
+                    if home == Level::Lane && level < Level::Lane && self.lanes >= shared {
                         self.lift(row).max(level)
                     } else {
                         home.max(level)
@@ -247,6 +295,24 @@ fn own_cost(value: Value) -> Option<u32> {
         Value::Cast { from, to, .. } => (!float(from) && !float(to)).then_some(1),
         _ => None,
     }
+}
+
+/// What each row costs with all that it is made of, up to what differs in other ways than by invocation.
+fn costs(kernel: &Kernel) -> Vec<u32> {
+    let mut costs: Vec<u32> = Vec::with_capacity(kernel.values.len());
+    for row in kernel.rows() {
+        let value = kernel.value(row);
+        let own = match value {
+            Value::Load { .. } => Some(1),
+            // These are where they are, and kept there.
+            Value::Param { .. } | Value::Out { .. } => Some(0),
+            _ => own_cost(value),
+        };
+        let differs = |operand: &ValueId| kernel.values.uniformity[operand.index()] > 0;
+        let operands = value.operands().filter(differs).map(|operand| costs[operand.index()]);
+        costs.push(own.map_or(u32::MAX, |own| operands.fold(own, u32::saturating_add)));
+    }
+    costs
 }
 
 /// What each item holds.

@@ -25,14 +25,27 @@ struct Place {
     position: u32,
     depth: u32,
     loops: u32,
+    /// How many of the loops around it hold grid barriers.
+    segmented: u32,
 }
 
 impl Homes {
     /// The homes of all rows of a kernel.
     pub fn of(kernel: &Kernel) -> Homes {
+        Homes::with(kernel, |_| false, |_| false)
+    }
+
+    /// The homes of all rows of a kernel whose segments keep values for each other: a row that `stays` is not moved out
+    /// of a loop that is `segmented` by grid barriers. What leaves such a loop must be kept across the barriers, for
+    /// every invocation of the grid, and that is worth it only for what takes longer to compute than to read.
+    pub fn with(
+        kernel: &Kernel,
+        segmented: impl Fn(ItemId) -> bool,
+        stays: impl Fn(ValueId) -> bool,
+    ) -> Homes {
         let count = kernel.values.len();
         let regions = kernel.regions.start.len();
-        let root = Place { parent: Kernel::ENTRY, position: 0, depth: 0, loops: 0 };
+        let root = Place { parent: Kernel::ENTRY, position: 0, depth: 0, loops: 0, segmented: 0 };
         let mut homes = Homes {
             region: vec![Kernel::ENTRY; count],
             before: vec![u32::MAX; count],
@@ -46,10 +59,12 @@ impl Homes {
                 of_item[item.index()] = (region, position);
                 match kernel.item(item) {
                     Item::If { then, otherwise, .. } => {
-                        homes.nest(then, region, position, false);
-                        homes.nest(otherwise, region, position, false);
+                        homes.nest(then, region, position, [0, 0]);
+                        homes.nest(otherwise, region, position, [0, 0]);
                     }
-                    Item::Loop { body, .. } => homes.nest(body, region, position, true),
+                    Item::Loop { body, .. } => {
+                        homes.nest(body, region, position, [1, u32::from(segmented(item))]);
+                    }
                     _ => {}
                 }
             }
@@ -58,7 +73,7 @@ impl Homes {
         let early = homes.region.clone();
         let mut latest: Vec<Option<(RegionId, u32)>> = vec![None; count];
         homes.item_uses(kernel, &of_item, &mut latest);
-        homes.place(kernel, &early, &mut latest);
+        homes.place(kernel, &early, &mut latest, stays);
         homes
     }
 
@@ -68,10 +83,11 @@ impl Homes {
         (depth > 0).then_some((parent, position))
     }
 
-    fn nest(&mut self, region: RegionId, parent: RegionId, position: u32, is_loop: bool) {
-        let Place { depth, loops, .. } = self.places[parent.index()];
-        let loops = loops + u32::from(is_loop);
-        self.places[region.index()] = Place { parent, position, depth: depth + 1, loops };
+    /// Notes where a region is, and how many loops and segmented loops it adds.
+    fn nest(&mut self, region: RegionId, parent: RegionId, position: u32, adds: [u32; 2]) {
+        let Place { depth, loops, segmented, .. } = self.places[parent.index()];
+        let (loops, segmented) = (loops + adds[0], segmented + adds[1]);
+        self.places[region.index()] = Place { parent, position, depth: depth + 1, loops, segmented };
     }
 
     fn earliest(&mut self, kernel: &Kernel, of_item: &[(RegionId, u32)]) {
@@ -150,15 +166,25 @@ impl Homes {
     }
 
     /// Users have larger numbers than what they use, so going down each row's uses are known.
-    fn place(&mut self, kernel: &Kernel, early: &[RegionId], latest: &mut [Option<(RegionId, u32)>]) {
+    fn place(
+        &mut self,
+        kernel: &Kernel,
+        early: &[RegionId],
+        latest: &mut [Option<(RegionId, u32)>],
+        stays: impl Fn(ValueId) -> bool,
+    ) {
         for i in (0..kernel.values.len()).rev() {
             let value = kernel.value(ValueId(i as u32));
             let Some(mut at) = latest[i] else { continue };
             let mut best = at;
+            let stays = stays(ValueId(i as u32));
             while at.0 != early[i] {
                 let Place { parent, position, .. } = self.places[at.0.index()];
                 at = (parent, position);
-                let loops = |region: RegionId| self.places[region.index()].loops;
+                let loops = |region: RegionId| {
+                    let Place { loops, segmented, .. } = self.places[region.index()];
+                    if stays { loops - segmented } else { loops }
+                };
                 if loops(at.0) < loops(best.0) {
                     best = at;
                 }

@@ -1,15 +1,15 @@
 //! Loops over workgroups and over the lanes of a workgroup.
 //!
-//! A segment claims workgroups from a counter that all workers share, so a worker that finds less work takes more
-//! of it. A run goes over the lanes with x fastest. Where all that a run does stands in one `if` that compares
-//! an id with something that all lanes share, the loop goes over the lanes for which that holds and no others. Runs that
-//! can go over vectors do rounds of them first, and lane by lane what is left.
+//! In a segment each worker takes workgroups until none is left, so one that finds less work takes more of it. A run goes
+//! over the lanes with x fastest. Where all that a run does stands in one `if` that compares an id with something that
+//! all lanes share, the loop goes over the lanes for which that holds and no others. Runs that can go over vectors do
+//! rounds of them first, and lane by lane what is left.
 
 use super::bounds::Access;
 use super::conditions::{Terms, comparison, swapped};
 use super::vectors::LANES;
 use super::{Emitter, Keep, Span};
-use crate::context::{Calls, Context};
+use crate::context::{Calls, Context, NONE_LEFT, Worker};
 use crate::shape::Level;
 use cranelift_codegen::ir::condcodes::IntCC;
 use cranelift_codegen::ir::types::{I32, I64};
@@ -73,34 +73,40 @@ const UNROLL: u32 = 4;
 const SHORT: usize = 16;
 
 impl Emitter<'_, '_> {
-    /// A loop over workgroups around a stretch, which ends when all workgroups are done; `false` where there is nothing to
-    /// do. What the program does next may be a barrier of its own.
-    pub(super) fn segment(&mut self, span: Span, keeps: &[Keep], before_barrier: bool) -> bool {
+    /// A loop over workgroups around a stretch, which ends when all workgroups are taken; `false` where there is nothing to
+    /// do. All of it is done when the workers have met.
+    pub(super) fn segment(&mut self, span: Span, keeps: &[Keep]) -> bool {
         if self.is_empty(span, Level::Workgroup, keeps) {
             return false;
         }
+        if self.has_read {
+            self.meet(false);
+        }
         self.segment += 1;
         let mark = self.log.len();
-        let [claim, unravel, body, step, done] = [0; 5].map(|_| self.b.create_block());
-        self.b.ins().jump(claim, &[]);
+        let [take, some, unravel, body, step, done] = [0; 6].map(|_| self.b.create_block());
+        self.b.ins().jump(take, &[]);
 
-        self.b.switch_to_block(claim);
-        let chunk = self.context_field(I32, offset_of!(Context, chunk));
-        let chunk = self.b.ins().uextend(I64, chunk);
-        let total = self.context_field(I64, offset_of!(Context, total));
-        let next = self.b.ins().iadd_imm_s(self.context, offset_of!(Context, next) as i64);
+        self.b.switch_to_block(take);
+        let pointer = self.target.pointer;
+        let arguments = [self.context, self.worker];
+        let first = self.call_for(offset_of!(Calls, take), &[pointer, pointer], I64, &arguments);
+        let none = self.b.ins().icmp_imm_s(IntCC::Equal, first, NONE_LEFT as i64);
+        self.b.ins().brif(none, done, &[], some, &[]);
+
+        self.b.switch_to_block(some);
         let flags = MemFlagsData::new().with_notrap().with_aligned();
-        let first = self.b.ins().atomic_rmw(I64, flags, ir::AtomicRmwOp::Add, next, chunk);
-        let some = self.icmp(IntCC::UnsignedLessThan, first, total);
-        self.b.ins().brif(some, unravel, &[], done, &[]);
-
-        self.b.switch_to_block(unravel);
-        let end = self.b.ins().iadd(first, chunk);
-        let end = self.b.ins().umin(end, total);
+        let end = self.b.ins().load(I64, flags, self.worker, offset_of!(Worker<'_>, end) as i32);
         let [x_count, y_count] = [0, 1].map(|axis| {
             let count = self.context_field(I32, offset_of!(Context, workgroups) + 4 * axis);
             self.b.ins().uextend(I64, count)
         });
+        // In the first row, and so in a grid of one dimension, nothing needs to be divided.
+        let zero = self.b.ins().iconst(I64, 0);
+        let in_row = self.icmp(IntCC::UnsignedLessThan, first, x_count);
+        self.b.ins().brif(in_row, body, &[first, first, zero, zero].map(BlockArg::from), unravel, &[]);
+
+        self.b.switch_to_block(unravel);
         let x = self.b.ins().urem(first, x_count);
         let rest = self.b.ins().udiv(first, x_count);
         let y = self.b.ins().urem(rest, y_count);
@@ -116,10 +122,9 @@ impl Emitter<'_, '_> {
         self.forget(mark);
         let linear = self.b.ins().iadd_imm_s(linear, 1);
         let more = self.icmp(IntCC::UnsignedLessThan, linear, end);
-        self.b.ins().brif(more, step, &[], claim, &[]);
+        self.b.ins().brif(more, step, &[], take, &[]);
 
         self.b.switch_to_block(step);
-        let zero = self.b.ins().iconst(I64, 0);
         let x = self.b.ins().iadd_imm_s(x, 1);
         let wraps = self.icmp(IntCC::Equal, x, x_count);
         let [row, carry] = [0; 2].map(|_| self.b.create_block());
@@ -133,9 +138,6 @@ impl Emitter<'_, '_> {
         self.b.ins().jump(body, &[linear, zero, zero, z].map(BlockArg::from));
 
         self.b.switch_to_block(done);
-        if self.shape.segmented {
-            self.sync(before_barrier);
-        }
         true
     }
 

@@ -14,7 +14,7 @@ use cranelift_codegen::ir::types::{F32, I8, I32, I64};
 use cranelift_codegen::ir::{self, AtomicRmwOp, InstBuilder, MemFlagsData};
 use std::mem::offset_of;
 use vyre_foundation::arith::CANONICAL_NAN;
-use vyre_foundation::{AtomicOp, BinOp, BufferAccess, Element, Type};
+use vyre_foundation::{AtomicOp, BinOp, BufferAccess, Element, MemoryOrdering, Type};
 use vyre_lower::{Item, ItemId, Value, ValueId};
 
 impl Emitter<'_, '_> {
@@ -28,6 +28,19 @@ impl Emitter<'_, '_> {
                 None
             }
             Item::Load { buffer, index, .. } => Some(self.load(access, buffer, index)),
+            // An aligned store of this size is atomic. The code generator's own would be ordered too, by a fence.
+            Item::Atomic {
+                op: AtomicOp::Store,
+                ordering: MemoryOrdering::Relaxed,
+                buffer,
+                index,
+                value: Some(value),
+                ..
+            } => {
+                let value = self.get(value);
+                self.store(access, buffer, index, value);
+                None
+            }
             Item::Atomic { op, buffer, index, expected, value, .. } => {
                 self.atomic(access, op, buffer, index, expected, value)
             }
@@ -135,14 +148,24 @@ impl Emitter<'_, '_> {
             return self.load_element(element, flags, address);
         }
         let ty = clif_type(element.value_type());
-        let [then, join] = [0; 2].map(|_| self.b.create_block());
-        let zero = self.zero(ty);
-        self.b.ins().brif(inside, then, &[], join, &[zero.into()]);
-        self.b.switch_to_block(then);
+        let join = self.enter_or_zero(inside, ty);
         let value = self.load_element(element, flags, address);
         self.b.ins().jump(join, &[value.into()]);
         self.b.switch_to_block(join);
         self.b.append_block_param(join, ty)
+    }
+
+    /// Goes on where a condition holds only; the block where both ways meet again, with zero from the other one. That
+    /// stands away from where the code mostly goes.
+    fn enter_or_zero(&mut self, inside: ir::Value, ty: ir::Type) -> ir::Block {
+        let [then, outside, join] = [0; 3].map(|_| self.b.create_block());
+        self.b.ins().brif(inside, then, &[], outside, &[]);
+        self.b.switch_to_block(outside);
+        self.b.set_cold_block(outside);
+        let zero = self.zero(ty);
+        self.b.ins().jump(join, &[zero.into()]);
+        self.b.switch_to_block(then);
+        join
     }
 
     fn store(&mut self, access: Access, buffer: u32, index: ValueId, value: ir::Value) {
@@ -292,12 +315,7 @@ impl Emitter<'_, '_> {
         let value = value.map_or(zero, |row| self.get(row));
         let flags = self.flags_of(buffer, access).with_aligned();
         let (address, inside) = self.address(access, buffer, index);
-        let join = inside.map(|inside| {
-            let [then, join] = [0; 2].map(|_| self.b.create_block());
-            self.b.ins().brif(inside, then, &[], join, &[zero.into()]);
-            self.b.switch_to_block(then);
-            join
-        });
+        let join = inside.map(|inside| self.enter_or_zero(inside, ty));
         let old = if own {
             // One thread runs a whole workgroup, so nobody comes between.
             let old = self.b.ins().load(ty, flags, address, 0);

@@ -40,6 +40,8 @@ pub(crate) struct Emitted {
     pub(crate) kept_bytes: u64,
     /// Whether there are grid barriers.
     pub(crate) segmented: bool,
+    /// About how many operations an invocation does.
+    pub(crate) weight: u32,
 }
 
 /// What decides the code besides the kernel.
@@ -75,12 +77,13 @@ pub(crate) fn emit(kernel: &Kernel, isa: &dyn TargetIsa, target: Target) -> Opti
         }
         if !slots.lay_out(&shape)? {
             let (frame_bytes, kept_bytes) = (slots.frame_bytes, slots.kept_bytes);
-            return Some(Emitted { function, frame_bytes, kept_bytes, segmented: shape.segmented });
+            let (segmented, weight) = (shape.segmented, shape.weight());
+            return Some(Emitted { function, frame_bytes, kept_bytes, segmented, weight });
         }
     }
 }
 
-/// Context, frame of the worker, team.
+/// Context, frame of the worker, worker.
 fn signature(target: Target) -> ir::Signature {
     let mut signature = ir::Signature::new(target.call_conv);
     signature.params.extend([AbiParam::new(target.pointer); 3]);
@@ -127,7 +130,9 @@ struct Emitter<'a, 'k> {
     segment: u32,
     context: ir::Value,
     frame: ir::Value,
-    team: ir::Value,
+    worker: ir::Value,
+    /// Whether workers may have read slots since they met: they meet again before anybody writes.
+    has_read: bool,
     /// The workgroup and lane that the code at hand is for.
     workgroup: Option<Workgroup>,
     lane: Option<Lane>,
@@ -149,7 +154,7 @@ impl<'a, 'k> Emitter<'a, 'k> {
         b.append_block_params_for_function_params(entry);
         b.switch_to_block(entry);
         let leave = b.create_block();
-        let [context, frame, team] = [0, 1, 2].map(|i: usize| b.block_params(entry)[i]);
+        let [context, frame, worker] = [0, 1, 2].map(|i: usize| b.block_params(entry)[i]);
         let base = MemFlagsData::new().with_notrap().with_endianness(ir::Endianness::Little);
         let mut region = |id: usize, what: &'static str| {
             let data = AliasRegionData { user_id: id as u32, description: what.into() };
@@ -171,7 +176,8 @@ impl<'a, 'k> Emitter<'a, 'k> {
             segment: 0,
             context,
             frame,
-            team,
+            worker,
+            has_read: false,
             workgroup: None,
             lane: None,
             leave,
@@ -230,9 +236,7 @@ impl<'a, 'k> Emitter<'a, 'k> {
                 let slot = self.slot_elsewhere(row);
                 let found = self.read_slot(slot);
                 // All workers read what the first workgroup left. Nobody goes on to write it again before.
-                if self.level() == Level::Grid {
-                    self.sync(false);
-                }
+                self.has_read |= self.level() == Level::Grid;
                 found
             };
         self.know(row, found);
@@ -293,7 +297,8 @@ impl<'a, 'k> Emitter<'a, 'k> {
         });
     }
 
-    /// A region that is emitted once: segments between what holds a grid barrier.
+    /// A region that is emitted once: segments between what holds a grid barrier. Workers meet after every segment, at
+    /// the barrier if one follows. Where nothing was done since they met, a barrier is no meeting.
     fn grid_region(&mut self, region: RegionId, keeps: &[Keep]) {
         let count = self.shape.kernel.item_count(region);
         let mut start = 0;
@@ -302,18 +307,24 @@ impl<'a, 'k> Emitter<'a, 'k> {
             let item = self.shape.kernel.item_at(region, position);
             if self.shape.splits[item.index()] == Level::Grid {
                 let before = self.keeps_before(item, Level::Grid);
-                let is_barrier =
-                    matches!(self.shape.kernel.item(item), Item::Barrier { .. } | Item::UniformLoad { .. });
-                let did = self.segment(Span { region, start, end: position }, &before, is_barrier);
-                if is_barrier && !did {
-                    self.sync(true);
+                let did = self.segment(Span { region, start, end: position }, &before);
+                match self.shape.kernel.item(item) {
+                    Item::Barrier { .. } if did => self.meet(true),
+                    Item::Barrier { .. } => self.meet_again(),
+                    Item::UniformLoad { .. } => {}
+                    _ if did => self.meet(false),
+                    _ => {}
                 }
                 self.control(Level::Grid, item);
                 start = position + 1;
             }
         }
         self.rows(region, count, Level::Grid);
-        self.segment(Span { region, start, end: count }, keeps, false);
+        let did = self.segment(Span { region, start, end: count }, keeps);
+        // After the last segment of all there is nothing to wait for.
+        if did && region != Kernel::ENTRY {
+            self.meet(false);
+        }
     }
 
     /// A stretch that is emitted once per workgroup: runs between what holds a barrier.
@@ -402,13 +413,12 @@ impl<'a, 'k> Emitter<'a, 'k> {
             }
             Item::Barrier { .. } => {}
             Item::UniformLoad { scope, buffer, index } => {
-                let value = self.load(bounds::Access::Item(id), buffer, index);
+                let value = match scope {
+                    Scope::Grid => self.load_for_all(id, buffer, index),
+                    Scope::Workgroup => self.load(bounds::Access::Item(id), buffer, index),
+                };
                 if let Some(row) = self.shape.result(id, 0) {
                     self.define(row, value);
-                }
-                // Nobody goes on to write before everybody has read.
-                if scope == Scope::Grid {
-                    self.sync(false);
                 }
             }
             Item::Ballot { .. } => {
@@ -442,16 +452,20 @@ impl<'a, 'k> Emitter<'a, 'k> {
         let merged = self.merged(id, level, yields.len());
         let [then, otherwise, join] = [0; 3].map(|_| self.b.create_block());
         self.go(cond, (then, &[]), (otherwise, &[]));
+        let (had_read, mut has_read) = (self.has_read, false);
         for (arm, block, region) in [(0, then, arms[0]), (1, otherwise, arms[1])] {
             let pick = |pair: &(ValueId, ValueId)| if arm == 0 { pair.0 } else { pair.1 };
             self.b.switch_to_block(block);
+            self.has_read = had_read;
             let mark = self.log.len();
             let keeps = self.keeps(id, level, yields.iter().map(pick));
             self.region(level, region, &keeps);
             let values: Vec<BlockArg> = merged.iter().map(|i| self.get(pick(&yields[*i])).into()).collect();
             self.b.ins().jump(join, &values);
             self.forget(mark);
+            has_read |= self.has_read;
         }
+        self.has_read = has_read;
         let types = merged.iter().map(|i| self.shape.kernel.value(yields[*i].0).ty()).collect::<Vec<_>>();
         self.define_results(id, join, &merged, &types, level);
     }
@@ -496,7 +510,8 @@ impl<'a, 'k> Emitter<'a, 'k> {
         let merged = self.merged(id, level, first.len());
         let start: Vec<BlockArg> = merged.iter().map(|i| self.get(first[*i]).into()).collect();
         let [head, exit] = [0; 2].map(|_| self.b.create_block());
-        self.go(guard, (head, &start), (exit, &start));
+        self.go_round(level, guard, (head, &start), (exit, &start));
+        let had_read = std::mem::take(&mut self.has_read);
         self.b.switch_to_block(head);
         let mark = self.log.len();
         let types = merged.iter().map(|i| self.shape.kernel.value(first[*i]).ty()).collect::<Vec<_>>();
@@ -518,11 +533,35 @@ impl<'a, 'k> Emitter<'a, 'k> {
         let around: Vec<BlockArg> = around.collect();
         self.check_stop();
         let left = self.b.create_block();
-        self.go(again, (head, &around), (left, &[]));
+        self.go_round(level, again, (head, &around), (left, &[]));
+        self.has_read |= had_read;
         self.b.switch_to_block(left);
         self.b.ins().jump(exit, &last);
         self.forget(mark);
         self.define_results(id, exit, &merged, &types, level);
+    }
+
+    /// Branches to a round of a loop, or past it. At the level of the grid every round begins with nothing read since the
+    /// workers met.
+    fn go_round(
+        &mut self,
+        level: Level,
+        cond: ValueId,
+        (head, values): (Block, &[BlockArg]),
+        exit: (Block, &[BlockArg]),
+    ) {
+        if level != Level::Grid {
+            return self.go(cond, (head, values), exit);
+        }
+        let round = self.b.create_block();
+        self.go(cond, (round, &[]), exit);
+        let has_read = self.has_read;
+        self.b.switch_to_block(round);
+        if has_read {
+            self.meet(false);
+        }
+        self.b.ins().jump(head, values);
+        self.has_read = has_read;
     }
 
     /// Whether two integers compare so.

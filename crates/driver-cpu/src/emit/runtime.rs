@@ -1,14 +1,16 @@
 //! What generated code asks of the runtime: fields of the context, the stop flag, and the functions that it calls.
 
-use super::Emitter;
+use super::bounds::Access;
 use super::slots::Key;
+use super::{Emitter, clif_type};
 use crate::calls::SubgroupCode;
-use crate::context::{Calls, Context};
+use crate::context::{Calls, Context, Left, Next};
 use crate::shape::Level;
+use cranelift_codegen::ir::condcodes::IntCC;
 use cranelift_codegen::ir::types::I32;
 use cranelift_codegen::ir::{self, AbiParam, InstBuilder, MemFlagsData};
 use std::mem::offset_of;
-use vyre_lower::ItemId;
+use vyre_lower::{ItemId, ValueId};
 
 impl Emitter<'_, '_> {
     /// Leaves if work is to stop. The load is atomic so that nothing merges it with an earlier one.
@@ -16,20 +18,61 @@ impl Emitter<'_, '_> {
         let address = self.context_field(self.target.pointer, offset_of!(Context, stop));
         let flags = MemFlagsData::new().with_notrap().with_aligned();
         let stop = self.b.ins().atomic_load(I32, flags, address);
-        let on = self.b.create_block();
-        self.b.ins().brif(stop, self.leave, &[], on, &[]);
-        self.b.switch_to_block(on);
+        self.leave_if(stop);
     }
 
-    /// Waits for the other workers, and leaves if work is to stop. At a barrier of the program it also stops where an
+    /// Meets the other workers, and leaves if work is to stop. At a barrier of the program it also stops where an
     /// invocation has trapped.
-    pub(super) fn sync(&mut self, is_barrier: bool) {
+    pub(super) fn meet(&mut self, is_barrier: bool) {
         let pointer = self.target.pointer;
         let is_barrier = self.b.ins().iconst(I32, i64::from(is_barrier));
-        let arguments = [self.context, self.team, is_barrier];
-        let stop = self.call_for(offset_of!(Calls, sync), &[pointer, pointer, I32], I32, &arguments);
+        let arguments = [self.context, self.worker, is_barrier];
+        let leaves = self.call_for(offset_of!(Calls, meet), &[pointer, pointer, I32], I32, &arguments);
+        self.leave_if(leaves);
+        self.has_read = false;
+    }
+
+    /// A barrier of the program with nothing done since the last meeting: only traps before that one matter.
+    pub(super) fn meet_again(&mut self) {
+        let flags = MemFlagsData::new().with_notrap().with_aligned();
+        let trapped = offset_of!(Context, left) + offset_of!(Left, trapped);
+        let trapped = self.b.ins().load(I32, flags, self.context, trapped as i32);
+        self.leave_if(trapped);
+    }
+
+    /// A barrier of the program at which the last to arrive makes one load for all. It is alone then: what the others
+    /// wrote is there, and nobody writes until it is done, so that one meeting is enough.
+    pub(super) fn load_for_all(&mut self, id: ItemId, buffer: u32, index: ValueId) -> ir::Value {
+        let pointer = self.target.pointer;
+        let arguments = [self.context, self.worker];
+        let next = self.call_for(offset_of!(Calls, arrive), &[pointer, pointer], I32, &arguments);
+        let [turn, other, on] = [0; 3].map(|_| self.b.create_block());
+        let has_turn = self.b.ins().icmp_imm_u(IntCC::Equal, next, i64::from(Next::Turn as u32));
+        self.b.ins().brif(has_turn, turn, &[], other, &[]);
+        self.b.switch_to_block(other);
+        self.b.ins().brif(next, self.leave, &[], on, &[]);
+
+        self.b.switch_to_block(turn);
+        let flags = MemFlagsData::new().with_notrap().with_aligned();
+        let loaded = (offset_of!(Context, left) + offset_of!(Left, loaded)) as i32;
+        let mark = self.log.len();
+        let value = self.load(Access::Item(id), buffer, index);
+        self.b.ins().store(flags, value, self.context, loaded);
+        self.call(offset_of!(Calls, open), &[pointer], &[self.worker]);
+        self.b.ins().jump(on, &[]);
+        // What the one has found out for its load the others do not know.
+        self.forget(mark);
+
+        self.b.switch_to_block(on);
+        self.has_read = false;
+        let ty = self.shape.kernel.buffers[buffer as usize].element().value_type();
+        self.b.ins().load(clif_type(ty), flags, self.context, loaded)
+    }
+
+    /// Leaves where a word is not zero.
+    fn leave_if(&mut self, word: ir::Value) {
         let on = self.b.create_block();
-        self.b.ins().brif(stop, self.leave, &[], on, &[]);
+        self.b.ins().brif(word, self.leave, &[], on, &[]);
         self.b.switch_to_block(on);
     }
 

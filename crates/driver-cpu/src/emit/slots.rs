@@ -107,39 +107,52 @@ impl Slots {
     pub(super) fn lay_out(&mut self, shape: &Shape<'_>) -> Option<bool> {
         let changed = std::mem::take(&mut self.changed);
         (self.frame_bytes, self.kept_bytes) = (if shape.is_large { CELLS } else { 0 }, 0);
-        let mut own = Vec::with_capacity(shape.kernel.buffers.len());
-        for buffer in &shape.kernel.buffers {
-            let bytes = u64::from(buffer.count().unwrap_or(0)) * buffer.element().size() as u64;
-            let stride = match buffer.access() {
-                BufferAccess::Workgroup => 0,
-                // Without runs one lane after the other lives and dies: they share one array.
-                BufferAccess::Local if !shape.has_runs => 0,
-                BufferAccess::Local => bytes.next_multiple_of(8),
-                _ => {
-                    own.push(None);
-                    continue;
+        self.own = vec![None; shape.kernel.buffers.len()];
+        // Every workgroup of the grid has what is kept, so nothing is lost between: large elements come first.
+        let mut largest = 1;
+        for size in [8, 4, 2, 1] {
+            for number in 0..self.own.len() {
+                if shape.kernel.buffers[number].element().size() as u64 == size {
+                    self.own[number] = self.own(shape, number)?;
                 }
-            };
-            let total = bytes.max(stride * u64::from(shape.lanes));
-            let offset = self.take(shape.segmented, total)?;
-            let (bytes, stride) = (bytes as u32, stride as u32);
-            own.push(Some(Own { kept: shape.segmented, offset, bytes, stride }));
+            }
+            for i in 0..self.slots.len() {
+                let Slot { ty, per_lane, kept, .. } = self.slots[i];
+                if u64::from(width(ty)) == size {
+                    let count = if per_lane { shape.lanes } else { 1 };
+                    self.slots[i].offset = self.take(kept, size * u64::from(count))?;
+                }
+            }
+            if self.kept_bytes > 0 {
+                largest = largest.max(size);
+            }
         }
-        self.own = own;
-        for i in 0..self.slots.len() {
-            let slot = self.slots[i];
-            let count = if slot.per_lane { shape.lanes } else { 1 };
-            let offset = self.take(slot.kept, u64::from(width(slot.ty)) * u64::from(count))?;
-            self.slots[i].offset = offset;
-        }
+        self.kept_bytes = self.kept_bytes.checked_next_multiple_of(largest)?;
         Some(changed)
     }
 
-    /// The next free bytes, 16 aligned.
+    /// Gives a buffer its place, if it is the kernel's own memory. The outer `None`: it does not fit.
+    fn own(&mut self, shape: &Shape<'_>, number: usize) -> Option<Option<Own>> {
+        let buffer = &shape.kernel.buffers[number];
+        let bytes = u64::from(buffer.count().unwrap_or(0)) * buffer.element().size() as u64;
+        let stride = match buffer.access() {
+            BufferAccess::Workgroup => 0,
+            // Without runs one lane after the other lives and dies: they share one array.
+            BufferAccess::Local if !shape.has_runs => 0,
+            BufferAccess::Local => bytes,
+            _ => return Some(None),
+        };
+        let total = bytes.max(stride * u64::from(shape.lanes));
+        let offset = self.take(shape.segmented, total)?;
+        let (bytes, stride) = (bytes as u32, stride as u32);
+        Some(Some(Own { kept: shape.segmented, offset, bytes, stride }))
+    }
+
+    /// The next free bytes: in the frame 16 aligned, in what is kept right behind the ones before.
     fn take(&mut self, kept: bool, bytes: u64) -> Option<i32> {
-        let area = if kept { &mut self.kept_bytes } else { &mut self.frame_bytes };
+        let (area, align) = if kept { (&mut self.kept_bytes, 1) } else { (&mut self.frame_bytes, 16) };
         let offset = i32::try_from(*area).ok()?;
-        *area = area.checked_add(bytes)?.checked_next_multiple_of(16)?;
+        *area = area.checked_add(bytes)?.checked_next_multiple_of(align)?;
         (*area <= i32::MAX as u64).then_some(offset)
     }
 }

@@ -12,7 +12,7 @@ mod model;
 #[cfg(all(test, not(loom)))]
 mod tests;
 
-pub(crate) use team::Team;
+pub(crate) use team::{Arrival, Team};
 
 use std::collections::VecDeque;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
@@ -120,6 +120,17 @@ impl Pool {
     /// # Panics
     /// With the first panic of a member, after all members have returned.
     pub(crate) fn run(&self, limit: usize, job: &Job<'_>) {
+        self.run_as(limit, false, job);
+    }
+
+    /// As [`Pool::run`], for a job with many barriers: the first of them waits for the helpers that are free, at most
+    /// for a moment. Without that a job that comes to its first barrier sooner than helpers wake would run to its
+    /// end without them.
+    pub(crate) fn run_together(&self, limit: usize, job: &Job<'_>) {
+        self.run_as(limit, true, job);
+    }
+
+    fn run_as(&self, limit: usize, together: bool, job: &Job<'_>) {
         let limit = limit.min(self.workers);
         if limit <= 1 {
             return float_env::with_default(|| job(&Team::alone(), 0));
@@ -129,7 +140,7 @@ impl Pool {
         let job = unsafe { mem::transmute::<*const Job<'_>, *const Job<'static>>(job) };
         let run = Arc::new(Run { team: Team::new(limit), job });
         let posted = Posted { shared: &self.shared, run: &run };
-        self.shared.post(&run);
+        self.shared.post(&run, together);
         run.take_part(0);
         drop(posted);
         if let Some(payload) = run.team.take_panic() {
@@ -188,9 +199,14 @@ impl Run {
 }
 
 impl Shared {
-    /// Puts a run where helpers find it and calls helpers.
-    fn post(self: &Arc<Self>, run: &Arc<Run>) {
+    /// Puts a run where helpers find it and calls helpers. The first barrier of a run that is made `together` waits
+    /// for those that are free now.
+    fn post(self: &Arc<Self>, run: &Arc<Run>, together: bool) {
         let mut state = lock(&self.state);
+        if together {
+            let free = state.free().saturating_sub(state.vacancies());
+            run.team.expect(1 + free.min(run.team.vacancies()));
+        }
         state.runs.push_back(Arc::clone(run));
         self.call_helpers(state);
         // With the lock free again, or those that spin would run into it.
@@ -235,10 +251,10 @@ impl Shared {
                 state.searching -= 1;
                 self.call_helpers(state);
                 run.take_part(member);
-                run.team.leave();
-                drop(run);
                 state = lock(&self.state);
                 state.searching += 1;
+                // Not before it counts as free: the caller's next run may be posted right after.
+                run.team.leave();
                 continue;
             }
             if state.ending {
@@ -277,6 +293,11 @@ impl State {
     /// How many members the open runs would still take.
     fn vacancies(&self) -> usize {
         self.runs.iter().map(|run| run.team.vacancies()).sum()
+    }
+
+    /// How many helpers are not busy in a run, those among them that would have to be started.
+    fn free(&self) -> usize {
+        self.searching + self.asleep + (self.most - self.started)
     }
 
     /// Joins the oldest run that takes one more.

@@ -216,6 +216,24 @@ fn a_run_with_a_barrier() {
     });
 }
 
+#[test]
+fn a_run_made_together_with_turns_between() {
+    explore(6, [1, 2], || {
+        let pool = Pool::new(2);
+        let cells = [Watched::new(), Watched::new()];
+        let members = Watched::new();
+        pool.run_together(2, &|team, member| {
+            cells[member].add(1);
+            if team.arrive(&Plain::new(0)) == Arrival::Last {
+                members.add(cells.iter().map(Watched::get).sum());
+                team.open();
+            }
+            assert!(member < members.get() as usize);
+        });
+        members.get()
+    });
+}
+
 /// A run whose caller sleeps until the helper has come. No job may be like that; here it turns a helper that
 /// sleeps while it is wanted into a deadlock, which the checker reports.
 fn run_that_needs_help(pool: &Pool) {

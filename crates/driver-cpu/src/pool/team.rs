@@ -3,10 +3,13 @@
 //! Everything rests on two words, the roster and the gate, each changed by single atomic operations only. The
 //! order of those operations on one word decides every race; `README.md` beside this file goes through them.
 
-use super::sync::{AtomicU64, Condvar, Mutex, MutexGuard, Ordering, lock, spin, wait, wait_briefly};
+use super::sync::{
+    AtomicU64, Condvar, Mutex, MutexGuard, Ordering, lock, spin, spin_for, wait, wait_briefly,
+};
 use std::any::Any;
 use std::mem;
 use std::sync::atomic::AtomicU32;
+use std::time::Duration;
 
 /// What a panic carries.
 pub(super) type Payload = Box<dyn Any + Send>;
@@ -15,11 +18,14 @@ type Parking<'a> = MutexGuard<'a, Option<Payload>>;
 
 /// The participants of one [`Pool::run`](super::Pool::run).
 ///
-/// Members are those who joined before the team closed. It closes at the first barrier any member reaches, or
-/// when the caller has finished, whichever is first.
+/// Members are those who joined before the team closed. It closes at the first barrier any member reaches, after a
+/// moment for those who are expected, or when the caller has finished, whichever is first.
 pub(crate) struct Team {
     /// The most members there may be, the caller included.
     limit: u64,
+    /// How many members the first barrier waits for, for a moment, before it closes the team. A hint: nothing is
+    /// right or wrong by it, so it stays out of sight of the model checker.
+    expected: std::sync::atomic::AtomicU64,
     /// Who joined and who left: [`CLOSED`], [`AWAITED`], and two counts.
     roster: AtomicU64,
     /// The barrier: a generation in the upper half, [`PARKED`], [`BROKEN`] and a count of arrivals below.
@@ -45,6 +51,21 @@ const BROKEN: u64 = 1 << 30;
 const ARRIVED: u64 = 0xf_ffff;
 const GENERATION_SHIFT: u32 = 32;
 
+/// How long the first barrier waits for helpers that are free to come. One that sleeps takes some microseconds, one
+/// that must be started some ten; who has not come by then has no core to come on.
+const PATIENCE: Duration = Duration::from_micros(100);
+
+/// What a member finds at a barrier.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Arrival {
+    /// It is the last one. The others wait until it has had its turn and [opens](Team::open) the gate.
+    Last,
+    /// All members arrived, and the last one has had its turn.
+    Through,
+    /// The barrier was called off.
+    Off,
+}
+
 /// Whether every member but the caller has left.
 fn only_caller_left(roster: u64) -> bool {
     (roster >> LEFT_SHIFT) & JOINED == (roster & JOINED) - 1
@@ -68,6 +89,7 @@ impl Team {
     fn with_roster(limit: u64, roster: u64) -> Team {
         Team {
             limit,
+            expected: std::sync::atomic::AtomicU64::new(0),
             roster: AtomicU64::new(roster),
             gate: AtomicU64::new(0),
             parking: Mutex::new(None),
@@ -75,10 +97,20 @@ impl Team {
         }
     }
 
+    /// Says that so many members are likely to come, the caller among them.
+    pub(super) fn expect(&self, members: usize) {
+        self.expected.store(members as u64, Ordering::Relaxed);
+    }
+
     /// How many more may join right now.
     pub(super) fn vacancies(&self) -> usize {
         let roster = self.roster.load(Ordering::Relaxed);
         if roster & CLOSED != 0 { 0 } else { (self.limit - (roster & JOINED)) as usize }
+    }
+
+    /// How many have joined: all that ever will, once the team has met.
+    pub(crate) fn members(&self) -> usize {
+        (self.roster.load(Ordering::Relaxed) & JOINED) as usize
     }
 
     /// Joins and gives the member number, or nothing when the team is closed or full.
@@ -112,6 +144,23 @@ impl Team {
             return roster & JOINED;
         }
         self.roster.fetch_or(CLOSED, Ordering::AcqRel) & JOINED
+    }
+
+    /// Closes the team as the first barrier does, after a moment for those who are expected.
+    fn gather(&self, stopped: impl Fn() -> bool) -> u64 {
+        let roster = self.roster.load(Ordering::Relaxed);
+        if roster & CLOSED != 0 {
+            return roster & JOINED;
+        }
+        let expected = self.expected.load(Ordering::Relaxed);
+        let done = || {
+            let roster = self.roster.load(Ordering::Relaxed);
+            roster & CLOSED != 0 || roster & JOINED >= expected || stopped()
+        };
+        if !done() {
+            spin_for(PATIENCE, done);
+        }
+        self.close()
     }
 
     /// Closes the team and waits until every member but the caller has left.
@@ -161,22 +210,57 @@ impl Team {
 
     /// [`barrier_with`](Team::barrier_with), whatever says that the run is to stop.
     pub(super) fn barrier_unless(&self, stopped: impl Fn() -> bool, turn: impl FnOnce()) -> bool {
-        let members = self.close();
+        struct Unwinding<'a>(&'a Team);
+        impl Drop for Unwinding<'_> {
+            fn drop(&mut self) {
+                self.0.disband();
+            }
+        }
+        match self.arrive_unless(stopped) {
+            Arrival::Last => {
+                let unwinding = Unwinding(self);
+                turn();
+                mem::forget(unwinding);
+                self.open();
+                true
+            }
+            Arrival::Through => true,
+            Arrival::Off => false,
+        }
+    }
+
+    /// The first half of [`barrier_with`](Team::barrier_with), for a turn that cannot be passed as a function: the
+    /// member that is told that it is the last has its turn then, without a panic, and [opens](Team::open) the gate.
+    pub(crate) fn arrive(&self, stop: &AtomicU32) -> Arrival {
+        self.arrive_unless(|| stop.load(Ordering::Relaxed) != 0)
+    }
+
+    fn arrive_unless(&self, stopped: impl Fn() -> bool) -> Arrival {
+        let members = self.gather(&stopped);
         if stopped() {
             self.disband();
-            return false;
+            return Arrival::Off;
         }
         let before = self.gate.fetch_add(1, Ordering::AcqRel);
         if before & BROKEN != 0 {
             self.gate.fetch_sub(1, Ordering::Relaxed);
-            return false;
+            return Arrival::Off;
         }
         if before & ARRIVED == members - 1 {
-            self.open_gate(generation(before), turn);
-            return true;
+            return Arrival::Last;
         }
         let look = || self.look_at_gate(generation(before), members, &stopped);
         self.sleep_until(look, &self.gate, PARKED, wait_briefly)
+    }
+
+    /// Lets everybody through, after the turn of the last to arrive, who calls it.
+    pub(crate) fn open(&self) {
+        // The generation does not move on without the one who calls this.
+        let generation = generation(self.gate.load(Ordering::Relaxed));
+        let next = u64::from(generation.wrapping_add(1)) << GENERATION_SHIFT;
+        if self.gate.swap(next, Ordering::AcqRel) & PARKED != 0 {
+            self.ring();
+        }
     }
 
     /// Turns the barrier off: a member that has gone, or will not come, is not waited for.
@@ -189,31 +273,14 @@ impl Team {
         }
     }
 
-    /// Runs `turn` as the last to arrive, and lets everybody through.
-    fn open_gate(&self, generation: u32, turn: impl FnOnce()) {
-        struct Unwinding<'a>(&'a Team);
-        impl Drop for Unwinding<'_> {
-            fn drop(&mut self) {
-                self.0.disband();
-            }
-        }
-        let unwinding = Unwinding(self);
-        turn();
-        mem::forget(unwinding);
-        let next = u64::from(generation.wrapping_add(1)) << GENERATION_SHIFT;
-        if self.gate.swap(next, Ordering::AcqRel) & PARKED != 0 {
-            self.ring();
-        }
-    }
-
     /// The answer to a member that arrived in `arrival`, or the gate as it is while there is none.
-    fn look_at_gate(&self, arrival: u32, members: u64, stopped: impl Fn() -> bool) -> Result<bool, u64> {
+    fn look_at_gate(&self, arrival: u32, members: u64, stopped: impl Fn() -> bool) -> Result<Arrival, u64> {
         let gate = self.gate.load(Ordering::Acquire);
         if generation(gate) != arrival {
-            return Ok(true);
+            return Ok(Arrival::Through);
         }
         if gate & BROKEN != 0 {
-            return Ok(false);
+            return Ok(Arrival::Off);
         }
         // When all have arrived the gate opens as soon as the last one had its turn: too late to stop.
         if gate & ARRIVED == members || !stopped() {
@@ -224,7 +291,7 @@ impl Team {
             Ok(_) => {}
             Err(_) => return Err(gate),
         }
-        Ok(false)
+        Ok(Arrival::Off)
     }
 
     /// Looks at `word` until the look succeeds, first spinning, then asleep with `mark` set in the word.

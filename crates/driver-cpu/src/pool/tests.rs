@@ -162,6 +162,65 @@ fn a_team_that_met_takes_nobody_in() {
 }
 
 #[test]
+fn a_run_made_together_waits_for_a_helper_that_sleeps() {
+    let pool = Pool::new(2);
+    let stop = AtomicU32::new(0);
+    let mut both = 0;
+    for _ in 0..200 {
+        let members = AtomicUsize::new(0);
+        pool.run_together(2, &|team, _| {
+            members.fetch_add(1, SeqCst);
+            assert!(team.barrier_with(&stop, || ()));
+        });
+        both += usize::from(members.into_inner() == 2);
+        thread::sleep(Duration::from_micros(300));
+    }
+    assert!(both > 0, "a helper that was called is given the time to come");
+}
+
+#[test]
+fn a_run_made_together_expects_those_who_are_free() {
+    let pool = Pool::new(3);
+    let expected = |pool: &Pool| {
+        let state = lock(&pool.shared.state);
+        state.free().saturating_sub(state.vacancies())
+    };
+    assert_eq!(expected(&pool), 2, "they can be started");
+    for (members, free) in [(2, 1), (3, 0)] {
+        let looked = AtomicBool::new(false);
+        run_with_all(&pool, members, &|_, member| {
+            if member == 0 {
+                let found = expected(&pool);
+                looked.store(true, SeqCst);
+                assert_eq!(found, free, "the others are busy");
+            }
+            while !looked.load(SeqCst) {
+                thread::yield_now();
+            }
+        });
+        assert_eq!(expected(&pool), 2, "who has left is free");
+    }
+}
+
+#[test]
+fn a_turn_may_be_between_arriving_and_opening() {
+    let pool = Pool::new(2);
+    let (stop, turns) = (AtomicU32::new(0), AtomicU32::new(0));
+    run_with_all(&pool, 2, &|team, _| {
+        for round in 1..=1000 {
+            match team.arrive(&stop) {
+                Arrival::Last => {
+                    turns.store(round, Relaxed);
+                    team.open();
+                }
+                arrival => assert_eq!(arrival, Arrival::Through),
+            }
+            assert_eq!(turns.load(Relaxed), round);
+        }
+    });
+}
+
+#[test]
 fn a_stop_from_outside_wakes_members_that_sleep() {
     let pool = Pool::new(2);
     let stop = AtomicU32::new(0);
