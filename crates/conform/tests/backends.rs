@@ -5,9 +5,9 @@ use std::sync::atomic::{AtomicI64, Ordering};
 use std::time::Duration;
 use vyre_conform::suite;
 use vyre_driver::{
-    BackendExt, Batch, CompileOptions, CompiledPipeline, Deadline, DeviceProfile, DispatchConfig, Error,
-    Generation, Health, Outcome, Pending, RawHandle, ReferenceBackend, Result, Telemetry, Temporary, Unit,
-    VyreBackend,
+    Action, BackendExt, Batch, CompileOptions, CompiledPipeline, Deadline, DeviceProfile, DispatchConfig,
+    Error, Generation, Health, Outcome, Pending, RawHandle, ReferenceBackend, Result, Telemetry, Temporary,
+    Unit, VyreBackend,
 };
 use vyre_foundation::Program;
 
@@ -35,9 +35,11 @@ enum Defect {
     NeverRecovers,
     /// Nothing submitted can be cancelled.
     IgnoresCancel,
+    /// Launches run whether their predicate holds or not.
+    LaunchesAnyway,
 }
 
-const DEFECTS: [Defect; 8] = [
+const DEFECTS: [Defect; 9] = [
     Defect::IgnoresPredicates,
     Defect::FlipsABit,
     Defect::LosesInitialBytes,
@@ -46,6 +48,7 @@ const DEFECTS: [Defect; 8] = [
     Defect::NeverShutsDown,
     Defect::NeverRecovers,
     Defect::IgnoresCancel,
+    Defect::LaunchesAnyway,
 ];
 
 /// The reference with a defect, and with a number of calls after which every call fails.
@@ -75,6 +78,10 @@ impl Broken {
     fn batch<'a>(&self, mut batch: Batch<'a>) -> Batch<'a> {
         if self.has(Defect::IgnoresPredicates) {
             batch.steps.iter_mut().for_each(|step| step.when = None);
+        }
+        if self.has(Defect::LaunchesAnyway) {
+            let launches = batch.steps.iter_mut().filter(|step| matches!(step.action, Action::Launch(_)));
+            launches.for_each(|step| step.when = None);
         }
         if self.has(Defect::LosesInitialBytes) {
             for temporary in &mut batch.temporaries {
@@ -168,6 +175,14 @@ fn the_suite_finds_what_is_wrong_with_a_backend() {
             });
         }
     });
+}
+
+/// A chunk that was halted in the middle must stop there: only programs in segments show it.
+#[test]
+fn launches_after_a_halt_are_found_by_the_checks_of_grid_barriers() {
+    let failed = suite::run(&|| Arc::new(Broken::new(Some(Defect::LaunchesAnyway))));
+    let names: Vec<&str> = failed.iter().map(|(name, _)| *name).collect();
+    assert!(!names.is_empty() && names.iter().all(|name| name.starts_with("grid barriers")), "{names:?}");
 }
 
 #[test]
