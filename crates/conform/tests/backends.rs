@@ -6,14 +6,29 @@ use std::time::Duration;
 use vyre_conform::suite;
 use vyre_driver::{
     Action, BackendExt, Batch, CompileOptions, CompiledPipeline, Deadline, DeviceProfile, DispatchConfig,
-    Error, Generation, Health, Outcome, Pending, RawHandle, ReferenceBackend, Result, Telemetry, Temporary,
-    Unit, VyreBackend,
+    Error, Feature, Generation, Health, Outcome, Pending, RawHandle, ReferenceBackend, Result, Telemetry,
+    Temporary, Unit, VyreBackend,
 };
 use vyre_foundation::Program;
 
 #[test]
 fn the_reference_passes_the_backend_suite() {
     suite::assert_passes(&|| Arc::new(ReferenceBackend::new()));
+}
+
+/// The reference on a device that has only some of the routes.
+#[test]
+fn backends_with_fewer_routes_pass_the_backend_suite() {
+    let missing: [&[Feature]; 3] = [
+        &[Feature::NativeGridSync],
+        &[Feature::NativeGridSync, Feature::HostGridSync, Feature::HostMemory],
+        &[Feature::NativeGridSync, Feature::Resident],
+    ];
+    std::thread::scope(|scope| {
+        for missing in missing {
+            scope.spawn(move || suite::assert_passes(&|| Arc::new(Broken::without(missing))));
+        }
+    });
 }
 
 /// What is wrong with a backend.
@@ -54,13 +69,23 @@ const DEFECTS: [Defect; 9] = [
 /// The reference with a defect, and with a number of calls after which every call fails.
 struct Broken {
     inner: ReferenceBackend,
+    profile: DeviceProfile,
     defect: Option<Defect>,
     calls_left: AtomicI64,
 }
 
 impl Broken {
     fn new(defect: Option<Defect>) -> Broken {
-        Broken { inner: ReferenceBackend::new(), defect, calls_left: AtomicI64::new(i64::MAX) }
+        let inner = ReferenceBackend::new();
+        Broken { profile: inner.profile().clone(), inner, defect, calls_left: AtomicI64::new(i64::MAX) }
+    }
+
+    /// Nothing is wrong with it, but it lacks these features.
+    fn without(features: &[Feature]) -> Broken {
+        let mut backend = Broken::new(None);
+        let left = backend.profile.features.iter().filter(|feature| !features.contains(feature));
+        backend.profile.features = left.collect();
+        backend
     }
 
     fn has(&self, defect: Defect) -> bool {
@@ -119,7 +144,7 @@ impl Pending for Deaf {
 
 impl VyreBackend for Broken {
     fn profile(&self) -> &DeviceProfile {
-        self.inner.profile()
+        &self.profile
     }
     fn compile(&self, unit: &Unit, options: &CompileOptions) -> Result<Arc<dyn CompiledPipeline>> {
         self.call()?;

@@ -59,6 +59,7 @@ const CHAIN_AT_ONCE: &str = "program chain_at_once {
 
 /// `VYRE_CHAIN=10000 cargo test --release -p vyre-driver-cpu --test grid_sync chain -- --nocapture` is the long run.
 #[test]
+#[allow(clippy::print_stdout)] // The long run is for its times.
 fn a_chain_stops_after_the_right_pass_on_every_route() {
     let nodes: u32 = std::env::var("VYRE_CHAIN").ok().and_then(|n| n.parse().ok()).unwrap_or(600);
     let backend = backend();

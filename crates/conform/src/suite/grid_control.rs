@@ -160,6 +160,10 @@ fn aliased(start: &Start<'_>) -> Verdict {
         "program apart { buffer a: read u32[2]; buffer o: read_write u32[2]; buffer t: scratch u32[2];
          let i = global_id.x; t[i] = a[1 - i]; barrier(grid); o[i] = t[i]; }",
     )?;
+    let both = program(
+        "program both { buffer a: read u32[2]; buffer b: read u32[2]; buffer o: output u32[2];
+         let i = global_id.x; o[i] = a[1 - i]; barrier(grid); o[i] = o[i] + b[i]; }",
+    )?;
     for route in routes(&backend) {
         let handle = holding(&backend, &[1, 2])?;
         let config = DispatchConfig::new().route(route);
@@ -169,6 +173,11 @@ fn aliased(start: &Start<'_>) -> Verdict {
         let fixpoint = backend.dispatch_resident_timed(&apart, &[handle, handle], &config.fixpoint(3));
         refused(&format!("in a fixpoint, by {route}"), fixpoint, "D025")?;
         equal("its memory", backend.download_resident(handle)?, words(&[1, 2]))?;
+        let o = holding(&backend, &[9, 9])?;
+        let config = DispatchConfig::new().route(route);
+        backend.dispatch_resident_timed(&both, &[handle, handle, o], &config)?;
+        equal(&format!("two that only read, by {route}"), backend.download_resident(o)?, words(&[3, 3]))?;
+        backend.free_resident(o)?;
         backend.free_resident(handle)?;
     }
     still_free(&backend)

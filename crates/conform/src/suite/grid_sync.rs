@@ -16,6 +16,7 @@ pub(super) const CHECKS: &[Check] = &[
     Check { name: "grid barriers: empty grids and buffers", run: empty },
     Check { name: "grid barriers: a route that the device lacks is refused", run: lacking },
     Check { name: "grid barriers: hidden storage counts as memory", run: budget },
+    Check { name: "grid barriers: a workgroup size override edits the program", run: override_size },
     Check { name: "grid barriers: what is split is counted", run: counts },
 ];
 
@@ -519,6 +520,26 @@ fn budget(start: &Start<'_>) -> Verdict {
         run(needed)?;
     }
     still_free(&backend)
+}
+
+fn override_size(start: &Start<'_>) -> Verdict {
+    let backend = start();
+    let turns = program(
+        "program turns { workgroup_size 4; buffer x: read_write u32[6]; workgroup w: u32[64];
+         w[local_id.x] = x[global_id.x]; barrier(grid);
+         if global_id.x < 6 { x[5 - global_id.x] = w[local_id.x] + local_id.x * 10; } }",
+    )?;
+    for size in [1u32, 3, 4, 64] {
+        let lane = |i: u32| (5 - i) % size;
+        let expected = words(&(0..6).map(|i| 5 - i + 1 + lane(i) * 10).collect::<Vec<_>>());
+        for route in routes(&backend) {
+            let config = DispatchConfig::new().workgroup_size(size).route(route);
+            let result = backend.dispatch(&turns, vec![words(&[1, 2, 3, 4, 5, 6])], &config);
+            let Some(output) = unless_too_large(route, result)? else { continue };
+            equal(&format!("a size of {size} by {route}"), output.outputs, vec![expected.clone()])?;
+        }
+    }
+    Ok(())
 }
 
 fn counts(start: &Start<'_>) -> Verdict {
