@@ -380,7 +380,6 @@ fn mistakes_are_explained() {
         (3, "C007", &["`wgpu` is not available"], vec!["run", &add, "--backend", "wgpu"]),
         (1, "C016", &["not UTF-8"], vec!["run", &binary]),
         (1, "C015", &["99999999999"], vec!["run", &add, "--in", "a=zeros:99999999999"]),
-        (3, "D003", &["grid barrier", "route"], vec!["run", &grid, "--grid", "1", "--route", "host"]),
         (
             3,
             "D003",
@@ -503,4 +502,121 @@ fn fmt_changes_files_once() {
     let bad = folder.file("bad.vyre", "program");
     assert_eq!(code(&vyre(&["fmt", &bad])), 1);
     assert_eq!(std::fs::read_to_string(Path::new(&bad)).expect("the file"), "program");
+}
+
+const TURNS: &str = "program turns { workgroup_size 2; buffer x: read_write u32[8]; let i = global_id.x;
+    let y = x[i]; region \"turn\" from \"a test\" { barrier(grid); x[(i + 1) % 8] = y; } }\n";
+
+#[test]
+fn split_shows_the_schedule() {
+    let folder = Folder::new("split");
+    let file = folder.file("turns.vyre", TURNS);
+    let output = vyre(&["split", &file]);
+    assert_eq!(code(&output), 0, "{}", stderr(&output));
+    let text = stdout(&output);
+    for line in [
+        "schedule of turns\n  launch 1\n  barrier\n  launch 2\n",
+        "segment 1 of 2, by the whole grid\n",
+        "segment 2 of 2, by the whole grid, from turn from a test\n",
+        "  writes  hidden0\n",
+        "  hidden0        4 bytes per invocation values held across barriers\n",
+    ] {
+        assert!(text.contains(line), "no {line:?} in {text}");
+    }
+    assert!(!text.contains("on a grid"), "{text}");
+    let text = stdout(&vyre(&["split", &file, "--grid", "1000,2"]));
+    assert!(text.ends_with("on a grid of [1000, 2, 1] workgroups: 16000 bytes\n"), "{text}");
+    let text = stdout(&vyre(&["split", &file, "--programs"]));
+    assert!(text.contains("program turns_0 {\n") && text.contains("program turns_1 {\n"), "{text}");
+    let text = stdout(&vyre(&["split", &file, "--dot"]));
+    assert!(text.starts_with("digraph \"turns\" {\n") && text.ends_with("}\n"), "{text}");
+    assert!(text.contains("  n0 -> n1;\n") && text.contains("shape=hexagon"), "{text}");
+    // A program without grid barriers is one segment.
+    let text = stdout(&vyre(&["split", &folder.file("add.vyre", ADD)]));
+    assert!(text.contains("segment 1 of 1") && text.contains("no hidden storage"), "{text}");
+}
+
+#[test]
+fn split_json_has_the_stable_names() {
+    let folder = Folder::new("split-json");
+    let file = folder.file("turns.vyre", TURNS);
+    let report = json(&vyre(&["split", &file, "--json", "--grid", "4"]));
+    assert_eq!((&report["program"], &report["nodes"]), (&"turns".into(), &3.into()));
+    assert_eq!(
+        report["hidden"],
+        serde_json::json!([{ "bytes": 4, "per": "invocation", "purpose": "values" }])
+    );
+    assert_eq!(report["hidden_bytes"], 32);
+    let segments = report["segments"].as_array().expect("segments");
+    assert_eq!(segments.len(), 2);
+    let traffic = |bytes: u64| {
+        serde_json::json!({
+            "per_invocation": bytes, "per_workgroup": 0, "per_grid": 0, "total": bytes * 8,
+        })
+    };
+    let binding = |name: &str, hidden: bool, writes: bool| serde_json::json!({ "storage": name, "hidden": hidden, "writes": writes, "contents": true });
+    assert_eq!(segments[0]["region"], Value::Null);
+    assert_eq!(segments[0]["hidden_written"], traffic(4));
+    assert_eq!(segments[1]["region"], "turn from a test");
+    assert_eq!(segments[1]["hidden_read"], traffic(4));
+    assert_eq!(segments[1]["once"], false);
+    assert_eq!(
+        segments[1]["bindings"],
+        serde_json::json!([binding("hidden0", true, false), binding("x", false, true)])
+    );
+    for segment in segments {
+        let program = segment["program"].as_str().expect("a program");
+        assert_eq!(code(&vyre(&["check", &folder.file("segment.vyre", program)])), 0, "{program}");
+    }
+    assert_eq!(json(&vyre(&["split", &file, "--json"]))["hidden_bytes"], Value::Null);
+}
+
+#[test]
+fn split_says_what_is_wrong() {
+    let folder = Folder::new("split-wrong");
+    let output = vyre(&["split", &folder.path("nothing.vyre")]);
+    assert_eq!(code(&output), 1);
+    assert!(stderr(&output).contains("error[C001]") && stdout(&output).is_empty());
+    let wrong = folder.file("wrong.vyre", "program wrong { y[0] = 1; }\n");
+    let output = vyre(&["split", &wrong]);
+    assert_eq!(code(&output), 1);
+    assert!(stderr(&output).contains("error[V009]"), "{}", stderr(&output));
+    let output = vyre(&["split", &wrong, "--json"]);
+    assert_eq!(code(&output), 1);
+    assert_eq!(json(&output)["error"]["code"], "V009");
+    assert_eq!(code(&vyre(&["split", &wrong, "--json", "--dot"])), 2);
+}
+
+/// Processes that place their memory anywhere plan alike.
+#[test]
+fn split_is_the_same_in_every_process() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+    for name in ["tests/files/grid_barriers/types_loop.vyre", "examples/components.vyre"] {
+        let file = root.join(name).display().to_string();
+        let first = vyre(&["split", &file, "--json"]);
+        assert_eq!(code(&first), 0, "{}", stderr(&first));
+        for _ in 0..5 {
+            assert_eq!(stdout(&vyre(&["split", &file, "--json"])), stdout(&first), "{name}");
+        }
+        let dots = [(); 2].map(|()| stdout(&vyre(&["split", &file, "--dot"])));
+        assert_eq!(dots[0], dots[1], "{name}");
+    }
+}
+
+#[test]
+fn run_json_says_the_route_and_how_many_segments() {
+    let folder = Folder::new("route");
+    let file = folder.file("turns.vyre", TURNS);
+    for backend in ["cpu", "reference"] {
+        for (asked, route, segments) in
+            [("native", "native", 1), ("resident", "resident", 2), ("host", "host", 2)]
+        {
+            let args = ["run", &file, "--in", "x=iota:8", "--json", "--route", asked, "--backend", backend];
+            let report = json(&vyre(&args));
+            assert_eq!(report["route"], route, "{report}");
+            assert_eq!(report["telemetry"]["segments"], segments, "{report}");
+            assert_eq!(report["telemetry"]["launches"], segments, "{report}");
+            assert_eq!(report["outputs"], serde_json::json!({ "x": [7, 0, 1, 2, 3, 4, 5, 6] }));
+        }
+    }
 }

@@ -5,15 +5,30 @@ use std::sync::atomic::{AtomicI64, Ordering};
 use std::time::Duration;
 use vyre_conform::suite;
 use vyre_driver::{
-    BackendExt, Batch, CompileOptions, CompiledPipeline, Deadline, DeviceProfile, DispatchConfig, Error,
-    Generation, Health, Outcome, Pending, RawHandle, ReferenceBackend, Result, Telemetry, Temporary, Unit,
-    VyreBackend,
+    Action, BackendExt, Batch, CompileOptions, CompiledPipeline, Deadline, DeviceProfile, DispatchConfig,
+    Error, Feature, Generation, Health, Outcome, Pending, RawHandle, ReferenceBackend, Result, Telemetry,
+    Temporary, Unit, VyreBackend,
 };
 use vyre_foundation::Program;
 
 #[test]
 fn the_reference_passes_the_backend_suite() {
     suite::assert_passes(&|| Arc::new(ReferenceBackend::new()));
+}
+
+/// The reference on a device that has only some of the routes.
+#[test]
+fn backends_with_fewer_routes_pass_the_backend_suite() {
+    let missing: [&[Feature]; 3] = [
+        &[Feature::NativeGridSync],
+        &[Feature::NativeGridSync, Feature::HostGridSync, Feature::HostMemory],
+        &[Feature::NativeGridSync, Feature::Resident],
+    ];
+    std::thread::scope(|scope| {
+        for missing in missing {
+            scope.spawn(move || suite::assert_passes(&|| Arc::new(Broken::without(missing))));
+        }
+    });
 }
 
 /// What is wrong with a backend.
@@ -35,9 +50,11 @@ enum Defect {
     NeverRecovers,
     /// Nothing submitted can be cancelled.
     IgnoresCancel,
+    /// Launches run whether their predicate holds or not.
+    LaunchesAnyway,
 }
 
-const DEFECTS: [Defect; 8] = [
+const DEFECTS: [Defect; 9] = [
     Defect::IgnoresPredicates,
     Defect::FlipsABit,
     Defect::LosesInitialBytes,
@@ -46,18 +63,29 @@ const DEFECTS: [Defect; 8] = [
     Defect::NeverShutsDown,
     Defect::NeverRecovers,
     Defect::IgnoresCancel,
+    Defect::LaunchesAnyway,
 ];
 
 /// The reference with a defect, and with a number of calls after which every call fails.
 struct Broken {
     inner: ReferenceBackend,
+    profile: DeviceProfile,
     defect: Option<Defect>,
     calls_left: AtomicI64,
 }
 
 impl Broken {
     fn new(defect: Option<Defect>) -> Broken {
-        Broken { inner: ReferenceBackend::new(), defect, calls_left: AtomicI64::new(i64::MAX) }
+        let inner = ReferenceBackend::new();
+        Broken { profile: inner.profile().clone(), inner, defect, calls_left: AtomicI64::new(i64::MAX) }
+    }
+
+    /// Nothing is wrong with it, but it lacks these features.
+    fn without(features: &[Feature]) -> Broken {
+        let mut backend = Broken::new(None);
+        let left = backend.profile.features.iter().filter(|feature| !features.contains(feature));
+        backend.profile.features = left.collect();
+        backend
     }
 
     fn has(&self, defect: Defect) -> bool {
@@ -75,6 +103,10 @@ impl Broken {
     fn batch<'a>(&self, mut batch: Batch<'a>) -> Batch<'a> {
         if self.has(Defect::IgnoresPredicates) {
             batch.steps.iter_mut().for_each(|step| step.when = None);
+        }
+        if self.has(Defect::LaunchesAnyway) {
+            let launches = batch.steps.iter_mut().filter(|step| matches!(step.action, Action::Launch(_)));
+            launches.for_each(|step| step.when = None);
         }
         if self.has(Defect::LosesInitialBytes) {
             for temporary in &mut batch.temporaries {
@@ -112,7 +144,7 @@ impl Pending for Deaf {
 
 impl VyreBackend for Broken {
     fn profile(&self) -> &DeviceProfile {
-        self.inner.profile()
+        &self.profile
     }
     fn compile(&self, unit: &Unit, options: &CompileOptions) -> Result<Arc<dyn CompiledPipeline>> {
         self.call()?;
@@ -168,6 +200,14 @@ fn the_suite_finds_what_is_wrong_with_a_backend() {
             });
         }
     });
+}
+
+/// A chunk that was halted in the middle must stop there: only programs in segments show it.
+#[test]
+fn launches_after_a_halt_are_found_by_the_checks_of_grid_barriers() {
+    let failed = suite::run(&|| Arc::new(Broken::new(Some(Defect::LaunchesAnyway))));
+    let names: Vec<&str> = failed.iter().map(|(name, _)| *name).collect();
+    assert!(!names.is_empty() && names.iter().all(|name| name.starts_with("grid barriers")), "{names:?}");
 }
 
 #[test]

@@ -73,7 +73,7 @@ impl Span {
         Span { memory: Memory::Resident(handle), offset: 0, bytes: handle.bytes() }
     }
 
-    fn overlaps(self, other: Span) -> bool {
+    pub(crate) fn overlaps(self, other: Span) -> bool {
         self.memory == other.memory
             && self.bytes > 0
             && other.bytes > 0

@@ -205,6 +205,10 @@ impl<'a> Job<'a> {
     /// The next batch.
     pub(crate) fn next(&mut self, backend: &dyn VyreBackend) -> Result<Batch<'a>> {
         let _span = tracing::debug_span!("plan", program = %self.plan.pipeline.program().name()).entered();
+        // A batch may have no steps, and then nobody else looks at the clock.
+        if self.deadline.has_passed() {
+            return Err(self.deadline.error());
+        }
         let mut batch = Batch { threads: self.threads, deadline: self.deadline, ..Batch::default() };
         self.expected.clear();
         self.launched.clear();
@@ -220,6 +224,12 @@ impl<'a> Job<'a> {
         self.chunk = (self.chunk * 2).min(MOST_PASSES);
         if !self.is_started {
             self.is_started = true;
+            if self.plan.split.is_some() {
+                // Filling nothing looks up the handle: one that names nothing fails before anything has run.
+                for target in self.plan.residents() {
+                    batch.push(Action::Fill { target: Span { bytes: 0, ..target }, byte: 0 });
+                }
+            }
             if count < left || self.plan.split.is_some() {
                 self.settle(backend, &mut batch)?;
             }

@@ -1,7 +1,7 @@
 //! What a dispatch will do, decided and checked before anything is allocated or launched.
 
 use crate::backend::VyreBackend;
-use crate::batch::Span;
+use crate::batch::{Memory, Span};
 use crate::config::{DispatchConfig, Route};
 use crate::error::{Error, Result};
 use crate::handle::{HandleError, RawHandle};
@@ -116,6 +116,7 @@ impl<'a> Plan<'a> {
             let split = plan.pipeline.split(backend)?;
             split.schedule.check_grid(grid, backend.profile().backend)?;
             plan.split = Some(split);
+            plan.check_aliases()?;
         }
         plan.check_budget(backend.profile(), config)?;
         Ok(plan)
@@ -124,6 +125,29 @@ impl<'a> Plan<'a> {
     /// The buffers of the slots.
     pub(crate) fn buffers(&self) -> &[BufferDecl] {
         self.pipeline.unit().bindings().slots()
+    }
+
+    /// The caller's resident memory.
+    pub(crate) fn residents(&self) -> impl Iterator<Item = Span> {
+        self.slots.iter().filter_map(|(source, _)| match source {
+            Source::Resident(span) => Some(*span),
+            _ => None,
+        })
+    }
+
+    /// Refuses memory in two slots of which one writes, also where no segment has both.
+    fn check_aliases(&self) -> Result<()> {
+        let slots: Vec<_> = self.buffers().iter().zip(&self.slots).collect();
+        for (i, (first, (source, _))) in slots.iter().enumerate() {
+            for (second, (other, _)) in &slots[i + 1..] {
+                let (Source::Resident(a), Source::Resident(b)) = (source, other) else { continue };
+                let is_written = first.access().allows_store() || second.access().allows_store();
+                if let (true, Memory::Resident(handle)) = (is_written && a.overlaps(*b), a.memory) {
+                    return Err(HandleError::Aliased(handle).into());
+                }
+            }
+        }
+        Ok(())
     }
 
     fn check_limits(&self, profile: &DeviceProfile) -> Result<()> {

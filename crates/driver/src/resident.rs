@@ -122,6 +122,12 @@ pub(crate) fn sequence(
     let spans: Vec<Span> = ranges.iter().map(|range| range.span()).collect::<Result<_>>()?;
     let plans: Vec<Plan<'static>> = steps.iter().map(|step| plan(backend, step)).collect::<Result<_>>()?;
     if plans.iter().any(|plan| plan.split.is_some()) {
+        // A read of nothing looks up its handle: a wrong one fails before anything has run.
+        let mut batch = Batch::default();
+        for from in plans.iter().flat_map(Plan::residents).chain(spans.iter().copied()) {
+            batch.push(Action::Read { from: Span { bytes: 0, ..from } });
+        }
+        backend.run(batch, deadline)?;
         return one_by_one(backend, steps, rounds, spans, (start, deadline));
     }
     let threads = steps.iter().filter_map(|step| step.config.threads).min();

@@ -27,7 +27,7 @@ pub(super) const CHECKS: &[Check] = &[
 ];
 
 /// How long a dispatch may go on after it was told to stop, on a busy machine.
-const SLACK: Duration = Duration::from_secs(2);
+pub(super) const SLACK: Duration = Duration::from_secs(2);
 
 fn order(start: &Start<'_>) -> Verdict {
     let backend = start();
@@ -97,7 +97,7 @@ fn pending_timeout(start: &Start<'_>) -> Verdict {
 }
 
 /// The backend still works, on this thread, soon.
-fn usable(backend: &Arc<dyn VyreBackend>) -> Verdict {
+pub(super) fn usable(backend: &Arc<dyn VyreBackend>) -> Verdict {
     let config = DispatchConfig::new().timeout(SLACK);
     let output = backend.dispatch(&program(ADD_ONE)?, vec![words(&[1])], &config)?;
     equal("afterwards", output.outputs, vec![words(&[2])])

@@ -3,7 +3,8 @@
 use super::{ADD_ONE, Check, Failed, SUM, Start, Verdict, ensure, equal, program, words};
 use std::sync::Arc;
 use vyre_driver::{
-    BackendExt, DispatchConfig, DispatchOutput, Feature, RawHandle, ResidentRange, ResidentStep, VyreBackend,
+    BackendExt, DispatchConfig, DispatchOutput, Error, Feature, RawHandle, ResidentRange, ResidentStep,
+    Route, VyreBackend,
 };
 use vyre_foundation::Program;
 
@@ -53,6 +54,35 @@ impl Bench {
         equal("the grid", output.report.grid.workgroups(), [1, 1, 1])?;
         equal("the passes", (output.report.passes, output.report.converged), (1, None))?;
         equal("the sum", &output.outputs, &vec![words(&[11, 22, 33])])
+    }
+
+    /// Whether a dispatch that is not left to the device can run by this route.
+    fn splits(&self, route: Route) -> bool {
+        match route {
+            Route::Host => self.backend.allows_host_grid_sync_split(),
+            _ => self.backend.supports_resident() || self.backend.allows_host_grid_sync_split(),
+        }
+    }
+
+    /// A program with a grid barrier, segment by segment, whichever route is named: 1, 2, 3 is turned by one.
+    fn split(&self, run: impl Fn(&Program, &DispatchConfig) -> Result<DispatchOutput, Error>) -> Verdict {
+        let turns = program(
+            "program turns { workgroup_size 2; buffer x: read_write u32[]; let i = global_id.x; let y = x[i];
+             barrier(grid); if i < len(x) { x[(i + 1) % len(x)] = y; } }",
+        )?;
+        for route in [Route::Auto, Route::Native, Route::Resident, Route::Host] {
+            let result = run(&turns, &DispatchConfig::new().route(route));
+            if !self.splits(route) {
+                super::refused("without the feature", result, "D003")?;
+                continue;
+            }
+            let output = result?;
+            let is_host = route == Route::Host || !self.backend.supports_resident();
+            let taken = if is_host { Route::Host } else { Route::Resident };
+            equal("the route", (output.report.route, output.report.segments), (taken, 2))?;
+            equal("the bytes", output.outputs, vec![words(&[3, 1, 2])])?;
+        }
+        Ok(())
     }
 
     fn x_is(&self, values: &[u32]) -> Verdict {
@@ -183,6 +213,64 @@ const METHODS: &[(&str, Use)] = &[
         }
         Ok(())
     }),
+    ("dispatch_with_grid_sync_split", |t| {
+        t.split(|turns, config| t.backend.dispatch_with_grid_sync_split(turns, &[&t.a], config))
+    }),
+    ("dispatch_with_grid_sync_split_into", |t| {
+        t.split(|turns, config| {
+            let mut outputs = vec![Vec::with_capacity(64), vec![1]];
+            let report =
+                t.backend.dispatch_with_grid_sync_split_into(turns, &[&t.a], &mut outputs, config)?;
+            Ok(DispatchOutput { outputs, report })
+        })
+    }),
+    ("dispatch_with_grid_sync_split_timed", |t| {
+        t.split(|turns, config| {
+            let output = t.backend.dispatch_with_grid_sync_split_timed(turns, &[&t.a], config)?;
+            match output.report.timing {
+                Some(_) => Ok(output),
+                None => Err(Error::Internal("no timing".to_owned())),
+            }
+        })
+    }),
+    ("dispatch_resident_with_grid_sync_split_timed", |t| {
+        t.split(|turns, config| {
+            t.backend.upload_resident(t.x, &t.a)?;
+            let report = t.backend.dispatch_resident_with_grid_sync_split_timed(turns, &[t.x], config)?;
+            Ok(DispatchOutput { outputs: vec![t.backend.download_resident(t.x)?], report })
+        })
+    }),
+    ("dispatch_resident_grid_sync_fixpoint_into", |t| {
+        let chain = program(
+            "program chain { workgroup_size 4; buffer x: read_write u32[]; let i = global_id.x;
+             let y = x[i - min(i, 1)]; barrier(grid); x[i] = max(x[i], y); }",
+        )?;
+        for route in [Route::Auto, Route::Resident, Route::Host] {
+            let config = DispatchConfig::new().route(route);
+            for (limit, passes, values) in [(1, 1, [9, 9, 0]), (2, 2, [9, 9, 9]), (50, 3, [9, 9, 9])] {
+                t.backend.upload_resident(t.x, &words(&[9, 0, 0]))?;
+                let ranges = [t.x.into(), ResidentRange { handle: t.x, offset: 4, bytes: 4 }];
+                let mut outputs = vec![vec![7]];
+                let result = t.backend.dispatch_resident_grid_sync_fixpoint_into(
+                    &chain,
+                    &[t.x],
+                    limit,
+                    &ranges,
+                    &mut outputs,
+                    &config,
+                );
+                if !t.splits(route) {
+                    super::refused("without the feature", result, "D003")?;
+                    equal("the caller's buffers", outputs, vec![vec![7]])?;
+                    continue;
+                }
+                let report = result?;
+                equal("the ranges", outputs, vec![words(&values), words(&values[1..2])])?;
+                equal("passes", (report.passes, report.converged), (passes, Some(limit > 2)))?;
+            }
+        }
+        Ok(())
+    }),
     ("dispatch_with_device_buffers", |t| {
         let a = t.backend.device_buffer_from(&[1u32, 2, 3])?;
         let o = t.backend.device_buffer::<u32>(3)?;
@@ -252,7 +340,7 @@ const METHODS: &[(&str, Use)] = &[
         let meets = program("program meets { buffer o: output u32[4]; o[0] = 1; barrier(grid); o[1] = 2; }")?;
         let config = DispatchConfig::new();
         let fits = t.backend.cooperative_grid_sync_fits(&meets, &[], &config)?;
-        let config = config.route(vyre_driver::Route::Native);
+        let config = config.route(Route::Native);
         equal("a native dispatch", t.backend.dispatch(&meets, vec![], &config).is_ok(), fits)
     }),
     ("flush", |t| {

@@ -10,6 +10,8 @@
 //! A backend that lacks a feature must say so with a typed error wherever a check needs it.
 
 mod control;
+mod grid_control;
+mod grid_sync;
 mod handles;
 mod limits;
 mod methods;
@@ -53,7 +55,15 @@ pub struct Check {
 
 /// Every check.
 pub fn checks() -> Vec<Check> {
-    let groups = [results::CHECKS, methods::CHECKS, handles::CHECKS, control::CHECKS, limits::CHECKS];
+    let groups = [
+        results::CHECKS,
+        methods::CHECKS,
+        handles::CHECKS,
+        control::CHECKS,
+        limits::CHECKS,
+        grid_sync::CHECKS,
+        grid_control::CHECKS,
+    ];
     groups.concat()
 }
 
