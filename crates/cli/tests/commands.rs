@@ -527,7 +527,7 @@ fn split_shows_the_schedule() {
     let text = stdout(&vyre(&["split", &file, "--grid", "1000,2"]));
     assert!(text.ends_with("on a grid of [1000, 2, 1] workgroups: 16000 bytes\n"), "{text}");
     let text = stdout(&vyre(&["split", &file, "--programs"]));
-    assert!(text.contains("program turns_0 {\n") && text.contains("program turns_1 {\n"), "{text}");
+    assert_eq!(text.matches("program turns_segment {\n").count(), 2, "{text}");
     let text = stdout(&vyre(&["split", &file, "--dot"]));
     assert!(text.starts_with("digraph \"turns\" {\n") && text.ends_with("}\n"), "{text}");
     assert!(text.contains("  n0 -> n1;\n") && text.contains("shape=hexagon"), "{text}");

@@ -35,13 +35,14 @@ impl Core {
         stop: &Stop,
         deadline: Deadline,
     ) -> Result<Outcome> {
+        let _watch = self.timer.watch(deadline, stop);
+        stop.check(deadline)?;
         let last: Vec<Option<usize>> = (0..batch.temporaries.len()).map(|i| batch.last_use(i)).collect();
         let temporaries = tracing::debug_span!("upload").in_scope(|| {
             let temporaries = batch.temporaries.into_iter().map(|temporary| self.place(temporary));
             temporaries.collect::<Result<_>>()
         })?;
         let mut held = Held { temporaries, residents };
-        let _watch = self.timer.watch(deadline, stop);
         let mut outcome = Outcome::default();
         let mut nanos = 0;
         for (number, step) in batch.steps.into_iter().enumerate() {
@@ -83,6 +84,10 @@ impl Core {
             }
             Temporary::Borrowed(bytes) if self.options.is_guarded() => owned(&bytes),
             Temporary::Borrowed(bytes) => Ok(Place::Borrowed(bytes)),
+            Temporary::Initial(Cow::Owned(bytes)) if !self.options.is_guarded() => {
+                self.telemetry.bytes_uploaded(bytes.len() as u64);
+                Ok(Place::Owned(Memory::from_vec(bytes)?))
+            }
             Temporary::Initial(bytes) => owned(&bytes),
         }
     }

@@ -69,6 +69,18 @@ impl Memory {
         Ok(Memory { start, bytes: size, owner: Owner::Heap(heap) })
     }
 
+    /// Bytes of the heap where they are; a copy where that is no place for every element.
+    pub(crate) fn from_vec(mut bytes: Vec<u8>) -> Result<Memory> {
+        let start = bytes.as_mut_ptr();
+        if start.addr().is_multiple_of(ALIGN) {
+            return Ok(Memory { start, bytes: bytes.len(), owner: Owner::Heap(bytes) });
+        }
+        let memory = Memory::zeroed(bytes.len() as u64, Placement::Heap, "a copy of an input")?;
+        // SAFETY: the memory is new and as large as the bytes.
+        unsafe { memory.start().copy_from_nonoverlapping(bytes.as_ptr(), bytes.len()) };
+        Ok(memory)
+    }
+
     /// The first byte, aligned for every element, at least where the size is a multiple of 16.
     pub(crate) fn start(&self) -> *mut u8 {
         self.start

@@ -22,7 +22,7 @@ use crate::profile::Feature;
 use std::borrow::Cow;
 use std::sync::Arc;
 use std::time::Duration;
-use vyre_foundation::{BufferAccess, BufferDecl, Element};
+use vyre_foundation::{BufferAccess, BufferDecl, Element, float_env};
 use vyre_lower::ValueId;
 
 /// The most passes of one batch.
@@ -40,6 +40,8 @@ pub(crate) struct Job<'a> {
     pub(crate) facts: Facts<'a>,
     /// What the batch in flight gives back, in order.
     pub(crate) expected: Vec<Expected>,
+    /// What each pass of the batch in flight does.
+    pub(crate) walked: Vec<Walked>,
     /// Which segments the batch in flight launches, by step.
     pub(crate) launched: Vec<(usize, usize)>,
     /// The slots whose bytes go back to the caller.
@@ -71,12 +73,21 @@ pub(crate) enum Expected {
     Element(u32, u32),
     /// Whether each pass of the chunk changed anything.
     Flags,
+    /// A value that is not wanted any more.
+    Nothing,
     /// Which invocations trapped; nothing where none did.
     Traps,
     /// The bytes of a slot, for the caller.
     Output,
     /// The bytes of a storage that the host keeps, as a launch left them.
     Kept(Storage),
+}
+
+/// What a pass does in a batch.
+#[derive(Clone, Copy, Default)]
+pub(crate) struct Walked {
+    pub(crate) segments: u64,
+    pub(crate) points: u64,
 }
 
 /// How the bytes of a value are to be read.
@@ -108,6 +119,8 @@ pub(crate) struct Chunk<'a> {
     flags: Option<Span>,
     /// The word that stops all later steps when it is not zero.
     halt: Option<Span>,
+    /// The word that is not zero when a dispatch in which an invocation trapped has come to its end.
+    trapped: Option<Span>,
     /// Whether the word may have been set.
     may_halt: bool,
     /// How many passes have ended in this batch.
@@ -133,6 +146,20 @@ impl<'a> Chunk<'a> {
         self.batch.steps.push(Step { action: Action::Fill { target, byte: 1 }, when });
         self.may_halt = true;
     }
+
+    /// Halts the chunk where an invocation has trapped: at a grid barrier or the end of a pass, not before. One with a
+    /// smaller number may still trap until then.
+    pub(crate) fn halt_on_trap(&mut self, flag: Span) {
+        let Some(target) = self.trapped else { return };
+        let when = Some(Predicate { word: flag, holds: true });
+        self.batch.steps.push(Step { action: Action::Fill { target, byte: 1 }, when });
+        self.halt_when(flag, true);
+    }
+
+    /// What a read of the traps asks for.
+    pub(crate) fn has_trapped(&self) -> Option<Predicate> {
+        self.trapped.map(|word| Predicate { word, holds: true })
+    }
 }
 
 /// Whether a buffer starts as zeros in each dispatch and keeps its contents between passes.
@@ -155,6 +182,7 @@ impl<'a> Job<'a> {
             snapshots: Vec::new(),
             pass: None,
             expected: Vec::new(),
+            walked: Vec::new(),
             launched: Vec::new(),
             limit: config.fixpoint_iterations,
             must_converge: config.must_converge,
@@ -202,8 +230,15 @@ impl<'a> Job<'a> {
         }
     }
 
-    /// The next batch.
+    /// The next batch. What the engine computes for it has the float environment of all programs.
     pub(crate) fn next(&mut self, backend: &dyn VyreBackend) -> Result<Batch<'a>> {
+        if self.plan.split.is_some() {
+            return float_env::with_default(|| self.next_batch(backend));
+        }
+        self.next_batch(backend)
+    }
+
+    fn next_batch(&mut self, backend: &dyn VyreBackend) -> Result<Batch<'a>> {
         let _span = tracing::debug_span!("plan", program = %self.plan.pipeline.program().name()).entered();
         // A batch may have no steps, and then nobody else looks at the clock.
         if self.deadline.has_passed() {
@@ -212,6 +247,7 @@ impl<'a> Job<'a> {
         let mut batch = Batch { threads: self.threads, deadline: self.deadline, ..Batch::default() };
         self.expected.clear();
         self.launched.clear();
+        self.walked = vec![Walked::default()];
         if self.plan.split.is_some() && !self.is_started {
             backend.telemetry().grid_sync_splits(1);
         }
@@ -236,13 +272,13 @@ impl<'a> Job<'a> {
             self.zero_outputs(&mut batch);
         }
         let mut chunk = self.open(batch, count);
-        self.ends_pass = self.passes_of(backend, &mut chunk, count)?;
+        self.ends_pass = self.passes_of(&mut chunk, count)?;
         self.close(&mut chunk, left);
         Ok(chunk.batch)
     }
 
     /// Adds passes until there are so many or a value is missing. Gives whether the last one came to its end.
-    fn passes_of(&mut self, backend: &dyn VyreBackend, chunk: &mut Chunk<'a>, count: u32) -> Result<bool> {
+    fn passes_of(&mut self, chunk: &mut Chunk<'a>, count: u32) -> Result<bool> {
         while chunk.ended < count {
             if self.plan.split.is_none() {
                 self.begin(chunk);
@@ -251,7 +287,7 @@ impl<'a> Job<'a> {
                 if self.pass.is_none() {
                     self.begin(chunk);
                 }
-                if self.go_on(backend, chunk)? == Position::Waits {
+                if self.go_on(chunk)? == Position::Waits {
                     return Ok(false);
                 }
             }
@@ -283,6 +319,7 @@ impl<'a> Job<'a> {
             chunk.halt_when(differs, false);
         }
         chunk.ended += 1;
+        self.walked.push(Walked::default());
     }
 
     fn launch_whole(&self, chunk: &mut Chunk<'a>) -> Result<()> {
@@ -322,9 +359,10 @@ impl<'a> Job<'a> {
             }
         }
         let flags = is_fixpoint.then(|| batch.temporary(Temporary::Zeroed { bytes: u64::from(count) * 4 }));
-        let halts = is_fixpoint || self.trap_flag(&hidden).is_some();
-        let halt = halts.then(|| batch.temporary(Temporary::Zeroed { bytes: 4 }));
-        Chunk { batch, slots, hidden, carried, zeroed, flags, halt, may_halt: false, ended: 0 }
+        let mut a_word = |is_wanted: bool| is_wanted.then(|| batch.temporary(Temporary::Zeroed { bytes: 4 }));
+        let has_traps = self.trap_flag(&hidden).is_some();
+        let (halt, trapped) = (a_word(is_fixpoint || has_traps), a_word(has_traps));
+        Chunk { batch, slots, hidden, carried, zeroed, flags, halt, trapped, may_halt: false, ended: 0 }
     }
 
     /// Reads what the engine and the caller need of a batch.
@@ -452,10 +490,12 @@ impl<'a> Job<'a> {
             }
         }
         if self.plan.route == Route::Host {
+            self.count(backend, usize::MAX);
             return self.absorb_on_host(backend);
         }
         let ran = flags.chunks(4).take_while(|flag| flag.iter().any(|byte| *byte != 0)).count();
         let is_at_rest = ran < flags.len() / 4;
+        self.count(backend, if is_at_rest { ran + 1 } else { usize::MAX });
         let ran = if self.limit.is_some() { ran as u32 + u32::from(is_at_rest) } else { 1 };
         let is_over = match self.limit {
             Some(limit) => is_at_rest || self.ends_pass && self.passes + ran == limit,
@@ -470,6 +510,21 @@ impl<'a> Job<'a> {
         }
         let outputs: Vec<Vec<u8>> = outputs.into_iter().collect::<Option<_>>().ok_or_else(missing)?;
         self.finished(backend, outputs, self.limit.map(|_| is_at_rest)).map(Some)
+    }
+
+    /// Notes what the pass under way does.
+    pub(crate) fn walked(&mut self, note: impl FnOnce(&mut Walked)) {
+        if let Some(walked) = self.walked.last_mut() {
+            note(walked);
+        }
+    }
+
+    /// Counts what the first passes of a batch did. What came behind them in the batch did not run.
+    fn count(&mut self, backend: &dyn VyreBackend, passes: usize) {
+        for walked in self.walked.drain(..).take(passes) {
+            backend.telemetry().grid_sync_segments(walked.segments);
+            backend.telemetry().grid_sync_points(walked.points);
+        }
     }
 
     /// What a dispatch has given that came to its end.

@@ -177,10 +177,13 @@ impl<'p> Lowering<'p> {
             let mut b = else_left.get(&variable).copied().unwrap_or(old);
             // A branch that ends every invocation contributes nothing: those that took it go on as if they had
             // taken the other one, so that they compute what uniform control decides on.
-            if variable != LIVE && then_ended && self.builder.exists_in(b, self.region) {
-                a = b;
-            } else if variable != LIVE && else_ended && self.builder.exists_in(a, self.region) {
-                b = a;
+            // Where the other one's value cannot be had here, any value that differs between nobody does.
+            if variable != LIVE && then_ended {
+                let is_there = self.builder.exists_in(b, self.region);
+                a = if is_there { b } else { self.builder.zero(self.builder.ty(a)) };
+            } else if variable != LIVE && else_ended {
+                let is_there = self.builder.exists_in(a, self.region);
+                b = if is_there { a } else { self.builder.zero(self.builder.ty(b)) };
             }
             let merged = self.merge(cond, item, (a, b), &mut yields);
             self.set(variable, merged);

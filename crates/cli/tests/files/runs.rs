@@ -5,7 +5,7 @@ use std::sync::LazyLock;
 use vyre_cli::failure::Failure;
 use vyre_cli::run::{Request, gather};
 use vyre_cli::values;
-use vyre_driver::grid_sync::contains_grid_sync;
+use vyre_driver::grid_sync::{contains_grid_sync, plan_host_grid_sync_segment_programs};
 use vyre_driver::{BackendExt, DispatchConfig, ReferenceBackend, Route, Trap, VyreBackend};
 use vyre_driver_cpu::{CpuBackend, CpuOptions};
 use vyre_foundation::{Element, Program};
@@ -118,6 +118,7 @@ pub(crate) fn check(program: &Program, run: &Run) -> Result<(), String> {
         compare(program, run, ended).map_err(|problem| format!("{problem} (cpu, {threads} threads)"))?;
     }
     if contains_grid_sync(program) {
+        check_segments(program)?;
         for (backend, threads) in [(&*CPU as &dyn VyreBackend, 1), (&*CPU, 2), (&*REFERENCE, 1)] {
             for route in [Route::Resident, Route::Host] {
                 let ended = on_backend(backend, program, &request, threads, route);
@@ -132,6 +133,15 @@ pub(crate) fn check(program: &Program, run: &Run) -> Result<(), String> {
         let ended = on_reference(&raised, &request, schedule);
         compare(program, run, ended)
             .map_err(|problem| format!("{problem} (schedule {schedule:?}, raised)\n{raised}"))?;
+    }
+    Ok(())
+}
+
+/// Whether every segment is a valid program of its own.
+fn check_segments(program: &Program) -> Result<(), String> {
+    let segments = plan_host_grid_sync_segment_programs(program).map_err(|error| error.to_string())?;
+    for segment in segments {
+        segment.validate().map_err(|found| format!("a segment is not valid: {found}\n{segment}"))?;
     }
     Ok(())
 }

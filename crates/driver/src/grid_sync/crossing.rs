@@ -138,6 +138,7 @@ impl<'s, 'k> Crossing<'s, 'k> {
                 }
                 Found::Left(place) => {
                     self.roots[place].insert(row);
+                    self.ask(Site::Place(place), row);
                 }
                 Found::Result(item, index) => self.need_result(site, item, index),
             }
@@ -239,8 +240,8 @@ impl<'s, 'k> Crossing<'s, 'k> {
         live
     }
 
-    /// The rows that a site was asked for, of a result of control.
-    pub(super) fn asked(&self, site: Site) -> bool {
+    /// Whether a site needs anything.
+    pub(super) fn is_asked(&self, site: Site) -> bool {
         self.asked.contains_key(&site)
     }
 }
@@ -321,9 +322,12 @@ pub(super) fn values_of(kernel: &Kernel, id: ItemId, part: Part) -> Vec<ValueId>
 
 /// Whether a row can be had without the values of these uniform loads.
 fn is_there(shape: &GridShape<'_>, row: ValueId, loads: &[ItemId]) -> bool {
+    if loads.is_empty() {
+        return true;
+    }
     let mut seen = FxHashSet::default();
     let mut pending = vec![row];
-    while let (Some(row), false) = (pending.pop(), loads.is_empty()) {
+    while let Some(row) = pending.pop() {
         if !seen.insert(row) {
             continue;
         }

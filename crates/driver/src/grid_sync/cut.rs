@@ -93,8 +93,11 @@ pub(super) fn place(
         cutter.item(common.shape.kernel.item_at(place.region, position))?;
     }
     let values = keeps.iter().map(|(_, row)| cutter.row(*row)).collect::<Result<Vec<ValueId>>>()?;
-    for ((key, _), value) in keeps.iter().zip(values) {
+    for ((key, row), value) in keeps.iter().zip(values) {
         cutter.keep(*key, value)?;
+        if let (Key::Row(_), Some((word, _))) = (key, common.slots.of_first.get(row)) {
+            cutter.keep_first(*word, value)?;
+        }
     }
     let kernel = common.shape.kernel;
     Ok(cutter.finish(name, kernel.workgroup_size, kernel))
@@ -313,15 +316,18 @@ impl<'c, 's, 'k> Cutter<'c, 's, 'k> {
                     Ok(())
                 })
             }
-            Slot::Words(word) => {
-                let first = self.rows.invocation(size);
-                let found = self.common.found;
-                self.only(first, |cutter| {
-                    cutter.keep_words(found, word, value);
-                    Ok(())
-                })
-            }
+            Slot::Words(word) => self.keep_first(word, value),
         }
+    }
+
+    /// The first invocation leaves its value in words that launches find.
+    fn keep_first(&mut self, word: u32, value: ValueId) -> Result<()> {
+        let first = self.rows.invocation(self.kernel.workgroup_size);
+        let found = self.common.found;
+        self.only(first, |cutter| {
+            cutter.keep_words(found, word, value);
+            Ok(())
+        })
     }
 
     fn keep_words(&mut self, memory: u32, word: u32, value: ValueId) {

@@ -81,7 +81,9 @@ fn compute(row: ValueId, value: Value, values: &Values, known: &dyn Known) -> Re
         Value::Cast { from, to, a } => arith::cast(from, to, get(a)?),
         Value::Bitcast { from, a, .. } => arith::bitcast(from, get(a)?),
         Value::Fma { a, b, c } => arith::fma(get(a)?, get(b)?, get(c)?),
-        // Others differ between invocations, or are known because the device was asked.
-        Value::Id(..) | Value::SubgroupLane | Value::Param { .. } | Value::Out { .. } => get(row)?,
+        // Control is the same for all that run, so the engine sees it as the first invocation does. What differs between
+        // invocations may still stand in it, for those that have ended.
+        Value::Id(..) | Value::SubgroupLane => 0,
+        Value::Param { .. } | Value::Out { .. } => get(row)?,
     })
 }

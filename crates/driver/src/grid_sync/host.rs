@@ -120,11 +120,11 @@ impl<'a> Job<'a> {
                 }
                 Ok(Event::Control) => {}
                 Ok(Event::Barrier) => {
-                    backend.telemetry().grid_sync_points(1);
+                    self.walked(|walked| walked.points += 1);
                     self.check_traps()?;
                 }
                 Ok(Event::Launch(segment)) => {
-                    backend.telemetry().grid_sync_segments(1);
+                    self.walked(|walked| walked.segments += 1);
                     self.pass = Some(machine);
                     return self.launch_on_host(batch, segment);
                 }

@@ -20,7 +20,7 @@ pub(super) enum Origin {
 /// Where each row can be computed.
 pub(super) struct Origins {
     pub(super) of: Vec<Origin>,
-    /// Rows that could be computed anywhere and cost too much for that.
+    /// Rows that are kept rather than computed again, or than what they are made of.
     costly: FxHashSet<ValueId>,
 }
 
@@ -37,6 +37,7 @@ impl Origins {
         let mut origins =
             Origins { of: Vec::with_capacity(kernel.values.len()), costly: FxHashSet::default() };
         let mut costs: Vec<u32> = Vec::with_capacity(kernel.values.len());
+        let mut known: Vec<Known> = Vec::with_capacity(kernel.values.len());
         for row in kernel.rows() {
             let value = kernel.value(row);
             let mut cost = own_cost(value);
@@ -46,10 +47,13 @@ impl Origins {
                 }
                 _ => Origin::Anywhere,
             };
+            let mut place = shape.known_in(value).map_or(Known::Always, Known::From);
             for operand in value.operands() {
                 origin = both(origin, origins.of[operand.index()]);
                 cost = cost.saturating_add(costs[operand.index()]);
+                place = place.and(known[operand.index()], shape);
             }
+            known.push(place);
             if origin == Origin::Anywhere
                 && cost > CHEAP
                 && shape.level(row) == Level::Divergent
@@ -59,10 +63,29 @@ impl Origins {
                 origins.costly.insert(row);
                 cost = 0;
             }
+            // What is made of several kept values is kept in their place, by the first place that has them all.
+            if let (Origin::Mixed, Known::From(place), Level::Divergent) = (origin, place, shape.level(row))
+                && value.operands().next().is_some()
+                && !shape.places[place].is_empty()
+                && (cost > CHEAP || origins.parts_kept(shape, value) > 1)
+            {
+                origin = Origin::At(place);
+                origins.costly.insert(row);
+                cost = 0;
+            }
             origins.of.push(origin);
             costs.push(cost);
         }
         origins
+    }
+
+    /// How many operands of a row are made of something that is kept for each invocation.
+    fn parts_kept(&self, shape: &GridShape<'_>, value: Value) -> usize {
+        let is_kept =
+            |row: &ValueId| self.of[row.index()] != Origin::Anywhere && shape.level(*row) == Level::Divergent;
+        let mut operands: Vec<ValueId> = value.operands().filter(is_kept).collect();
+        operands.dedup();
+        operands.len()
     }
 
     /// Whether a row is kept as it is where it is needed elsewhere: it is not made of anything that could be kept
@@ -128,6 +151,25 @@ impl Origins {
         }
         parts.sort_unstable();
         parts
+    }
+}
+
+/// From where on all that a row is made of is known.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Known {
+    Always,
+    From(PlaceId),
+    Never,
+}
+
+impl Known {
+    fn and(self, other: Known, shape: &GridShape<'_>) -> Known {
+        match (self, other) {
+            (Known::Always, other) | (other, Known::Always) => other,
+            (Known::From(a), Known::From(b)) if shape.comes_before(a, b) => Known::From(b),
+            (Known::From(a), Known::From(b)) if shape.comes_before(b, a) => Known::From(a),
+            _ => Known::Never,
+        }
     }
 }
 

@@ -6,7 +6,7 @@ use super::formula::Formula;
 use super::schedule::{Carried, Extent, Given, Hidden, Node, Purpose, Schedule, Segment, Traps};
 use super::shape::{BlockId, GridShape, Piece, PlaceId};
 use super::slots::{Slot, Slots};
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::unit::Unit;
 use indexmap::IndexSet;
 use rustc_hash::FxHashSet;
@@ -57,9 +57,10 @@ pub(super) fn plan(program: &Program, kernel: &Kernel) -> Result<Schedule> {
         Slot::Words(word) if ty.bits() == 64 => Some(*word),
         _ => None,
     };
-    let mut wide: Vec<u32> = slots.of.values().filter_map(wide).collect();
+    let of_first = slots.of_first.values().filter(|(_, ty)| ty.bits() == 64).map(|(word, _)| *word);
+    let mut wide: Vec<u32> = slots.of.values().filter_map(wide).chain(of_first).collect();
     wide.sort_unstable();
-    Ok(Schedule { segments, blocks, hidden, wide, traps, program: program.clone() })
+    Ok(Schedule { prefix, segments, blocks, hidden, wide, traps, program: program.clone() })
 }
 
 fn add(hidden: &mut Vec<Hidden>, extent: Extent, bytes: u64, purpose: Purpose) -> u32 {
@@ -147,9 +148,8 @@ impl Planner<'_, '_, '_> {
                 Piece::Barrier => nodes.push(Node::Barrier),
                 Piece::UniformLoad(item) => self.uniform_load(item, &mut once, &mut nodes),
                 Piece::Control(item, first, second) => {
-                    let part = if second.is_none() { Part::First } else { Part::Then };
                     if second.is_none() {
-                        self.results_once(item, part, &mut once);
+                        self.results_once(item, Part::First, &mut once);
                     }
                     self.flush(&mut once, &mut nodes)?;
                     let node = stacker::maybe_grow(64 << 10, 1 << 20, || self.control(item, first, second))?;
@@ -192,7 +192,7 @@ impl Planner<'_, '_, '_> {
                 let (guard, again) = (self.formula(guard), self.formula(again));
                 Ok(Node::While { guard, carried: carried(self, &pairs), body: first, again })
             }
-            _ => Ok(Node::Barrier),
+            (other, _) => Err(Error::Internal(format!("{other:?} is not control"))),
         }
     }
 
@@ -213,7 +213,7 @@ impl Planner<'_, '_, '_> {
         let found: Vec<(Key, u32)> =
             keeps.iter().filter_map(|(key, _)| Some((*key, self.word(*key)?))).collect();
         let words = found.iter().flat_map(|(key, word)| (*word..).take(self.words(*key))).collect();
-        self.segment(cut, false, words, self.origin(origin), nodes)?;
+        self.segment(cut, false, words, self.origin(origin), nodes);
         for (key, word) in found {
             if let (Key::Row(row), true) = (key, self.engine.contains(&key)) {
                 nodes.push(Node::Let { row, from: Given::Word(word) });
@@ -222,10 +222,11 @@ impl Planner<'_, '_, '_> {
         Ok(())
     }
 
-    /// The word of a key that the whole grid shares.
+    /// The first word in which a launch leaves a key: one that the whole grid shares, or that the engine must see.
     fn word(&self, key: Key) -> Option<u32> {
-        match self.common.slots.of.get(&key)? {
-            (Slot::Words(word), _) => Some(*word),
+        match (self.common.slots.of.get(&key)?, key) {
+            ((Slot::Words(word), _), _) => Some(*word),
+            (_, Key::Row(row)) => self.common.slots.of_first.get(&row).map(|(word, _)| *word),
             _ => None,
         }
     }
@@ -249,7 +250,7 @@ impl Planner<'_, '_, '_> {
 
     /// The results of control that the whole grid shares and launches need.
     fn results_once(&self, id: ItemId, part: Part, once: &mut Vec<Once>) {
-        if self.crossing.asked(Site::Once(id, part)) {
+        if self.crossing.is_asked(Site::Once(id, part)) {
             once.push(Once::Results(id, part));
         }
     }
@@ -283,7 +284,8 @@ impl Planner<'_, '_, '_> {
             Once::Load(id) | Once::Results(id, _) => id,
         });
         let origin = ids.map(|id| shape.kernel.items.origin[id.index()]).find(|origin| *origin > 0);
-        self.segment(cut, is_alone, Vec::new(), self.origin(origin), nodes)
+        self.segment(cut, is_alone, Vec::new(), self.origin(origin), nodes);
+        Ok(())
     }
 
     /// The values of control that the whole grid shares.
@@ -303,11 +305,10 @@ impl Planner<'_, '_, '_> {
         found: Vec<u32>,
         origin: Option<String>,
         nodes: &mut Vec<Node>,
-    ) -> Result<()> {
+    ) {
         nodes.push(Node::Launch(self.segments.len()));
         let unit = Unit::of_kernel(&cut.kernel);
         self.segments.push(Segment { unit, bindings: cut.bindings, is_once, found, origin });
-        Ok(())
     }
 
     /// The name of every segment: those that are equal are compiled once.

@@ -3,8 +3,7 @@
 use super::formula::{Known, Missing};
 use super::machine::{Event, Machine};
 use super::schedule::{Purpose, Schedule, Storage};
-use crate::backend::VyreBackend;
-use crate::batch::{Action, Launch, Predicate, Span};
+use crate::batch::{Action, Launch, Span};
 use crate::engine::{Chunk, Encoded, Expected, Job, word};
 use crate::error::{Error, Result};
 use std::sync::Arc;
@@ -30,7 +29,7 @@ const MOST_NODES: usize = 1 << 16;
 
 impl<'a> Job<'a> {
     /// Goes on with the pass under way, or begins it.
-    pub(crate) fn go_on(&mut self, backend: &dyn VyreBackend, chunk: &mut Chunk<'a>) -> Result<Position> {
+    pub(crate) fn go_on(&mut self, chunk: &mut Chunk<'a>) -> Result<Position> {
         let Some(split) = self.plan.split.clone() else { return Ok(Position::Ended) };
         if self.plan.grid.workgroup_count() == 0 {
             return Ok(Position::Ended);
@@ -43,11 +42,11 @@ impl<'a> Job<'a> {
                 Ok(Event::End) => return Ok(Position::Ended),
                 Ok(Event::Control) => {}
                 Ok(Event::Barrier) => {
-                    backend.telemetry().grid_sync_points(1);
+                    self.walked(|walked| walked.points += 1);
                     self.halt_on_trap(chunk);
                 }
                 Ok(Event::Launch(segment)) => {
-                    backend.telemetry().grid_sync_segments(1);
+                    self.walked(|walked| walked.segments += 1);
                     self.launch_segment(chunk, segment);
                 }
                 Ok(Event::Word(row, number)) => self.read_word(chunk, row, number),
@@ -120,7 +119,12 @@ impl<'a> Job<'a> {
                 let when = chunk.running();
                 self.read(chunk, from, when, Expected::Row(row, encoded));
             }
-            None => machine.learn(row, 0),
+            None => {
+                // What was asked for before comes back later, and is not what it is now.
+                let asked = |expected: &&mut Expected| matches!(expected, Expected::Row(r, _) if *r == row);
+                self.expected.iter_mut().filter(asked).for_each(|expected| *expected = Expected::Nothing);
+                machine.learn(row, 0);
+            }
         }
     }
 
@@ -151,16 +155,16 @@ impl<'a> Job<'a> {
 
     pub(crate) fn halt_on_trap(&self, chunk: &mut Chunk<'a>) {
         if let Some(flag) = self.trap_flag(&chunk.hidden) {
-            chunk.halt_when(flag, true);
+            chunk.halt_on_trap(flag);
         }
     }
 
     /// Asks which invocations have trapped, where some have.
     pub(crate) fn read_traps(&mut self, chunk: &mut Chunk<'a>) {
-        let Some(word) = self.trap_flag(&chunk.hidden) else { return };
+        let Some(when) = chunk.has_trapped() else { return };
         let traps = self.plan.split.as_ref().and_then(|split| split.schedule.traps.as_ref());
         let Some(notes) = traps.map(|traps| chunk.hidden[traps.notes as usize]) else { return };
-        self.read(chunk, notes, Some(Predicate { word, holds: true }), Expected::Traps);
+        self.read(chunk, notes, Some(when), Expected::Traps);
     }
 
     /// Takes what the engine asked for. Nothing comes back of what a halted chunk did not do.
@@ -180,7 +184,7 @@ impl<'a> Job<'a> {
             }
             Expected::Traps => return Err(self.trapped(&bytes)),
             Expected::Kept(storage) => self.put_back(storage, bytes),
-            Expected::Flags | Expected::Output => {}
+            Expected::Flags | Expected::Output | Expected::Nothing => {}
         }
         Ok(())
     }

@@ -16,6 +16,8 @@ pub struct Schedule {
     /// Lists of nodes; the first one is the entry.
     pub(super) blocks: Vec<Vec<Node>>,
     pub(super) hidden: Vec<Hidden>,
+    /// What the names of hidden storage begin with.
+    pub(super) prefix: String,
     /// The words from which on a 64-bit value stands that the grid shares.
     pub(super) wide: Vec<u32>,
     /// Where traps are noted, if the program has any.
@@ -82,7 +84,7 @@ pub enum Extent {
 /// What hidden storage is for.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Purpose {
-    /// Values that are held across barriers, of so many bytes.
+    /// A value that is held across barriers.
     Values,
     /// A `workgroup` or `local` buffer that is used on both sides of a barrier, by its number.
     Buffer(u32),

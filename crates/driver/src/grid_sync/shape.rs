@@ -4,6 +4,7 @@
 //! hold a grid barrier are carried out by the engine, and the stretches between them are *places*, which a launch
 //! carries out. A block begins and ends with a place, and places and others alternate; a place may be empty.
 
+use rustc_hash::FxHashMap;
 use vyre_foundation::Scope;
 use vyre_foundation::validate::Level;
 use vyre_lower::{Homes, Item, ItemId, Kernel, RegionId, Value, ValueId};
@@ -37,6 +38,7 @@ pub(super) struct Block {
 /// A stretch of items that hold no grid barrier.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Place {
+    block: BlockId,
     pub(super) region: RegionId,
     pub(super) start: u32,
     pub(super) end: u32,
@@ -60,6 +62,10 @@ pub(super) struct GridShape<'k> {
     pub(super) place_of: Vec<Option<PlaceId>>,
     /// For each loop with a grid barrier its first and last place.
     pub(super) loops: Vec<(ItemId, PlaceId, PlaceId)>,
+    /// The block around each block.
+    around: Vec<Option<BlockId>>,
+    /// The first place in which the results of an item of the grid level are known, and that of its parameters.
+    known_in: FxHashMap<ItemId, [PlaceId; 2]>,
     /// The block of each region of the grid level.
     block_of: Vec<Option<BlockId>>,
     /// The rows that name each parameter or result, by item.
@@ -82,29 +88,33 @@ impl<'k> GridShape<'k> {
             places: Vec::new(),
             place_of: vec![None; kernel.items.len()],
             loops: Vec::new(),
+            around: Vec::new(),
+            known_in: FxHashMap::default(),
             block_of: vec![None; kernel.regions.start.len()],
             named,
         };
         let holds = holding(kernel);
-        shape.block(Kernel::ENTRY, &holds, false);
+        shape.block(Kernel::ENTRY, &holds, false, None);
+        shape.find_known();
         shape
     }
 
-    fn block(&mut self, region: RegionId, holds: &[bool], repeats: bool) -> BlockId {
+    fn block(&mut self, region: RegionId, holds: &[bool], repeats: bool, around: Option<BlockId>) -> BlockId {
         let id = self.blocks.len();
+        self.around.push(around);
         self.blocks.push(Block { pieces: Vec::new(), places: Vec::new() });
         self.block_of[region.index()] = Some(id);
         let mut start = 0;
         for position in 0..self.kernel.item_count(region) {
             let item = self.kernel.item_at(region, position);
             if holds[item.index()] {
-                self.place(id, Place { region, start, end: position, repeats });
+                self.place(id, Place { block: id, region, start, end: position, repeats });
                 start = position + 1;
                 stacker::maybe_grow(64 << 10, 1 << 20, || self.piece(id, item, holds, repeats));
             }
         }
         let end = self.kernel.item_count(region);
-        self.place(id, Place { region, start, end, repeats });
+        self.place(id, Place { block: id, region, start, end, repeats });
         id
     }
 
@@ -115,13 +125,13 @@ impl<'k> GridShape<'k> {
             Item::UniformLoad { .. } => &[Piece::Barrier, Piece::UniformLoad(item)],
             Item::Loop { body, .. } => {
                 let first = self.places.len();
-                let body = self.block(body, holds, true);
+                let body = self.block(body, holds, true, Some(block));
                 self.loops.push((item, first, self.places.len() - 1));
                 &[Piece::Control(item, body, None)]
             }
             Item::If { then, otherwise, .. } => {
-                let then = self.block(then, holds, repeats);
-                let otherwise = self.block(otherwise, holds, repeats);
+                let then = self.block(then, holds, repeats, Some(block));
+                let otherwise = self.block(otherwise, holds, repeats, Some(block));
                 &[Piece::Control(item, then, Some(otherwise))]
             }
             _ => &[],
@@ -149,6 +159,47 @@ impl<'k> GridShape<'k> {
                 _ => {}
             }
         }
+    }
+
+    /// Finds where results of the grid level are first known: behind their item, and parameters inside it.
+    fn find_known(&mut self) {
+        let first = |block: BlockId| match self.blocks[block].pieces.first() {
+            Some(Piece::Place(place)) => *place,
+            _ => 0,
+        };
+        for block in &self.blocks {
+            for pair in block.pieces.windows(2) {
+                let [piece, Piece::Place(behind)] = *pair else { continue };
+                match piece {
+                    Piece::UniformLoad(item) => self.known_in.insert(item, [behind; 2]),
+                    Piece::Control(item, inner, _) => self.known_in.insert(item, [behind, first(inner)]),
+                    _ => None,
+                };
+            }
+        }
+    }
+
+    /// The first place in which a parameter or result is known.
+    pub(super) fn known_in(&self, value: Value) -> Option<PlaceId> {
+        match value {
+            Value::Param { item, .. } => {
+                self.place_of[item.index()].or_else(|| self.known_in.get(&item).map(|places| places[1]))
+            }
+            Value::Out { item, .. } => {
+                self.place_of[item.index()].or_else(|| self.known_in.get(&item).map(|places| places[0]))
+            }
+            _ => None,
+        }
+    }
+
+    /// Whether whoever is at a place has been at another one before, the last time around all loops that hold both.
+    pub(super) fn comes_before(&self, first: PlaceId, second: PlaceId) -> bool {
+        let target = self.places[first].block;
+        let mut block = Some(self.places[second].block);
+        while let Some(id) = block.filter(|id| *id > target) {
+            block = self.around[id];
+        }
+        first <= second && block == Some(target)
     }
 
     /// The place that keeps a row which could be computed anywhere, if its home is at the grid level: that of its home,

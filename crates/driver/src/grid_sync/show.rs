@@ -51,7 +51,8 @@ impl fmt::Display for Traffic {
 }
 
 impl Schedule {
-    /// What a segment loads from hidden storage and what it stores there, by its number.
+    /// What a segment loads from hidden storage and what it stores there, by its number. What it may store it may also
+    /// load, except values, which are loaded at its beginning or stored at its end.
     pub fn traffic(&self, segment: usize) -> [Traffic; 2] {
         let mut traffic = [Traffic::default(); 2];
         let Some(segment) = self.segments.get(segment) else { return traffic };
@@ -60,7 +61,13 @@ impl Schedule {
             let Some(hidden) = self.hidden.get(number as usize).copied() else { continue };
             // Traps are noted when they happen, which is rarely.
             if !matches!(hidden.purpose, Purpose::Trapped | Purpose::Traps) {
-                traffic[usize::from(binding.is_stored)].add(hidden);
+                let is_value = matches!(hidden.purpose, Purpose::Values | Purpose::Found);
+                if !binding.is_stored || !is_value {
+                    traffic[0].add(hidden);
+                }
+                if binding.is_stored {
+                    traffic[1].add(hidden);
+                }
             }
         }
         traffic
@@ -73,7 +80,7 @@ impl Schedule {
                 Some(buffer) => buffer.name().to_string(),
                 None => format!("buffer {number}"),
             },
-            Storage::Hidden(number) => format!("hidden{number}"),
+            Storage::Hidden(number) => format!("{}{number}", self.prefix),
         }
     }
 

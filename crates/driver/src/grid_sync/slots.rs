@@ -12,7 +12,7 @@ use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 use vyre_foundation::Type;
 use vyre_foundation::validate::Level;
-use vyre_lower::Item;
+use vyre_lower::{Item, ValueId};
 
 /// Where a key is kept.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -28,6 +28,8 @@ pub(super) enum Slot {
 /// Where everything that crosses is kept.
 pub(super) struct Slots {
     pub(super) of: IndexMap<Key, (Slot, Type)>,
+    /// Words from which on the engine finds rows that are kept for each invocation or workgroup: those of the first one.
+    pub(super) of_first: IndexMap<ValueId, (u32, Type)>,
     /// How many words the grid shares.
     pub(super) words: u32,
 }
@@ -46,7 +48,7 @@ impl Slots {
     pub(super) fn of(crossing: &Crossing<'_, '_>, hidden: &mut Vec<Hidden>) -> Slots {
         let mut held = stretches(crossing);
         held.sort_by_key(|held| (held.first, held.last, held.key));
-        let mut slots = Slots { of: IndexMap::new(), words: 0 };
+        let mut slots = Slots { of: IndexMap::new(), of_first: IndexMap::new(), words: 0 };
         // For each extent and size the last place that needs each storage, and its number, the earliest first.
         let mut taken: FxHashMap<(Extent, u64), BinaryHeap<Reverse<(PlaceId, u32)>>> = FxHashMap::default();
         for Held { key, ty, level, first, last } in held {
@@ -77,6 +79,14 @@ impl Slots {
                 _ => Slot::Workgroup(number),
             };
             slots.of.insert(key, (slot, ty));
+        }
+        for key in crossing.live(Site::Engine) {
+            if let (Key::Row(row), Some((Slot::Invocation(_) | Slot::Workgroup(_), ty))) =
+                (key, slots.of.get(&key).copied())
+            {
+                slots.of_first.insert(row, (slots.words, ty));
+                slots.words += ty.bits().div_ceil(32);
+            }
         }
         slots
     }
