@@ -53,13 +53,13 @@ impl Origins {
                 cost = cost.saturating_add(costs[operand.index()]);
                 place = place.and(known[operand.index()], shape);
             }
-            known.push(place);
             if origin == Origin::Anywhere
                 && cost > CHEAP
                 && shape.level(row) == Level::Divergent
                 && let Some(home) = shape.home(row)
             {
                 origin = Origin::At(home);
+                place = Known::From(home);
                 origins.costly.insert(row);
                 cost = 0;
             }
@@ -74,6 +74,7 @@ impl Origins {
                 cost = 0;
             }
             origins.of.push(origin);
+            known.push(place);
             costs.push(cost);
         }
         origins
