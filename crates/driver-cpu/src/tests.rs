@@ -40,9 +40,9 @@ fn backend() -> CpuBackend {
     CpuBackend::with_options(options).expect("a CPU")
 }
 
-/// Lets one thing after the other fail in dispatches by a route, of which so many are told apart, and checks that each
-/// failure leaves everything as it was.
-fn fail_everywhere(route: Route, apart: u32) {
+/// Lets one thing after the other fail in dispatches by a route, of which so many are told apart and at least so many
+/// are there, and checks that each failure leaves everything as it was.
+fn fail_everywhere(route: Route, apart: u32, least: u32) {
     let backend = backend();
     let inputs = [vec![1u8; 64], vec![2u8; 64]];
     let inputs: Vec<&[u8]> = inputs.iter().map(Vec::as_slice).collect();
@@ -65,23 +65,24 @@ fn fail_everywhere(route: Route, apart: u32) {
         }
         assert_eq!(alive(backend.telemetry().snapshot()), (0, 0), "{number}");
     }
-    assert!(failed > 300 && places > 10, "{failed} failures in {places} places");
+    assert!(failed > 300 && places >= least, "{failed} failures in {places} places");
     assert!(places < apart - 1, "there are more than {apart} places to fail in");
 }
 
 #[test]
 fn failures_leave_nothing_behind() {
-    fail_everywhere(Route::Native, 40);
+    fail_everywhere(Route::Native, 40, 11);
 }
 
 #[test]
 fn failures_between_segments_leave_nothing_behind() {
-    fail_everywhere(Route::Resident, 40);
+    fail_everywhere(Route::Resident, 40, 11);
 }
 
 #[test]
 fn failures_between_segments_on_the_host_leave_nothing_behind() {
-    fail_everywhere(Route::Host, 40);
+    // Bytes of the host are used where they are, so there is less to allocate.
+    fail_everywhere(Route::Host, 20, 8);
 }
 
 #[test]
