@@ -34,6 +34,9 @@ pub(super) struct Slots {
     pub(super) words: u32,
 }
 
+/// The last place that needs each storage of one extent and size, and its number, the earliest first.
+type Taken = BinaryHeap<Reverse<(PlaceId, u32)>>;
+
 /// How long a key is held.
 struct Held {
     key: Key,
@@ -49,8 +52,7 @@ impl Slots {
         let mut held = stretches(crossing);
         held.sort_by_key(|held| (held.first, held.last, held.key));
         let mut slots = Slots { of: IndexMap::new(), of_first: IndexMap::new(), words: 0 };
-        // For each extent and size the last place that needs each storage, and its number, the earliest first.
-        let mut taken: FxHashMap<(Extent, u64), BinaryHeap<Reverse<(PlaceId, u32)>>> = FxHashMap::default();
+        let mut taken: FxHashMap<(Extent, u64), Taken> = FxHashMap::default();
         for Held { key, ty, level, first, last } in held {
             let bytes = if ty.bits() == 64 { 8 } else { 4 };
             let extent = match level {
