@@ -51,10 +51,9 @@ pub(crate) fn measure(
     }
 
     let mut first_result: Vec<(&'static str, Vec<Duration>)> = vec![("vyre", Vec::new())];
-    let is_other = |platform: &&Box<dyn Platform>| {
-        !["vyre", "rust"].contains(&platform.name()) && platform.concerns(&case)
-    };
-    let others = || platforms.iter().filter(is_other);
+    let is_other =
+        |platform: &dyn Platform| !["vyre", "rust"].contains(&platform.name()) && platform.concerns(&case);
+    let others = || platforms.iter().filter(|platform| is_other(&***platform));
     first_result.extend(others().map(|platform| (platform.name(), Vec::new())));
     for _ in 0..repetitions {
         let vyre = Vyre::new(threads)?;
