@@ -6,8 +6,8 @@
 //!
 //! Fixpoints run in chunks. In a chunk, pass k sets flag k where it changes a carried buffer. Where it does not, it
 //! halts the chunk: every later step asks for that word, so the chunk stops exactly where the fixpoint does. The
-//! flags come back with the chunk, and with them the outputs if it was the last. A trap halts the chunk in the same
-//! way, at the next grid barrier or the end of its pass.
+//! flags of the passes that ran come back with the chunk, and with them the outputs if it was the last. A trap halts
+//! the chunk in the same way, at the next grid barrier or the end of its pass.
 
 use crate::backend::VyreBackend;
 use crate::batch::{Action, Batch, Launch, Outcome, Predicate, Span, Step, Temporary};
@@ -71,8 +71,8 @@ pub(crate) enum Expected {
     Row(ValueId, Encoded),
     /// An element of a buffer that nobody writes.
     Element(u32, u32),
-    /// Whether each pass of the chunk changed anything.
-    Flags,
+    /// Whether the next pass of the chunk changed anything; nothing where it did not run.
+    Flag,
     /// A value that is not wanted any more.
     Nothing,
     /// Which invocations trapped; nothing where none did.
@@ -367,9 +367,13 @@ impl<'a> Job<'a> {
 
     /// Reads what the engine and the caller need of a batch.
     fn close(&mut self, chunk: &mut Chunk<'a>, left: u32) {
-        if let (Some(flags), true) = (chunk.flags, chunk.ended > 0) {
-            let flags = Span { bytes: u64::from(chunk.ended) * 4, ..flags };
-            self.read(chunk, flags, None, Expected::Flags);
+        if let Some(flags) = chunk.flags {
+            // A pass ran if the one before it changed something: only the flags of passes that ran travel.
+            for pass in 0..chunk.ended {
+                let before = pass.checked_sub(1).map(|before| word(flags, before));
+                let when = before.map(|word| Predicate { word, holds: true });
+                self.read(chunk, word(flags, pass), when, Expected::Flag);
+            }
         }
         self.read_traps(chunk);
         let halted = chunk.halt.map(|word| Predicate { word, holds: true });
@@ -480,11 +484,11 @@ impl<'a> Job<'a> {
         if outcome.reads.len() != self.expected.len() {
             return Err(missing());
         }
-        let mut flags = Vec::new();
+        let mut flags = Vec::with_capacity(MOST_PASSES as usize);
         let mut outputs = Vec::new();
         for (expected, bytes) in std::mem::take(&mut self.expected).into_iter().zip(outcome.reads) {
             match expected {
-                Expected::Flags => flags = bytes.ok_or_else(missing)?,
+                Expected::Flag => flags.extend(bytes.map(|flag| flag.iter().any(|byte| *byte != 0))),
                 Expected::Output => outputs.push(bytes),
                 other => self.learn(other, bytes)?,
             }
@@ -493,10 +497,9 @@ impl<'a> Job<'a> {
             self.count(backend, usize::MAX);
             return self.absorb_on_host(backend);
         }
-        let ran = flags.chunks(4).take_while(|flag| flag.iter().any(|byte| *byte != 0)).count();
-        let is_at_rest = ran < flags.len() / 4;
-        self.count(backend, if is_at_rest { ran + 1 } else { usize::MAX });
-        let ran = if self.limit.is_some() { ran as u32 + u32::from(is_at_rest) } else { 1 };
+        let is_at_rest = flags.last() == Some(&false);
+        self.count(backend, if is_at_rest { flags.len() } else { usize::MAX });
+        let ran = if self.limit.is_some() { flags.len() as u32 } else { 1 };
         let is_over = match self.limit {
             Some(limit) => is_at_rest || self.ends_pass && self.passes + ran == limit,
             None => self.ends_pass,

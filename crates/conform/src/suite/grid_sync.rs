@@ -546,19 +546,26 @@ fn counts(start: &Start<'_>) -> Verdict {
     let backend = start();
     let chain = program(CHAIN)?;
     let first = words(&after(0, 8));
-    for route in split_routes(&backend) {
-        let before = backend.snapshot_dispatch_telemetry();
-        let config = DispatchConfig::new().route(route).fixpoint(7);
-        let output = backend.dispatch_borrowed(&chain, &[&first], &config)?;
-        let now = backend.snapshot_dispatch_telemetry();
-        let segments = u64::from(output.report.segments) * 7;
-        equal("passes", now.passes - before.passes, 7)?;
-        equal("splits", now.grid_sync_splits - before.grid_sync_splits, 1)?;
-        equal("segments", now.grid_sync_segments - before.grid_sync_segments, segments)?;
-        equal("points", now.grid_sync_points - before.grid_sync_points, 7)?;
-        equal("launches", now.launches - before.launches, segments)?;
-        equal("bytes in", now.bytes_in - before.bytes_in, 32)?;
-        equal("bytes out", now.bytes_out - before.bytes_out, 32)?;
+    // At a limit, and at rest in the middle of a chunk of passes.
+    for (limit, passes) in [(7, 7), (100, 8)] {
+        for route in split_routes(&backend) {
+            let before = backend.snapshot_dispatch_telemetry();
+            let config = DispatchConfig::new().route(route).fixpoint(limit);
+            let output = backend.dispatch_borrowed(&chain, &[&first], &config)?;
+            let now = backend.snapshot_dispatch_telemetry();
+            let segments = u64::from(output.report.segments) * passes;
+            equal("passes", now.passes - before.passes, passes)?;
+            equal("splits", now.grid_sync_splits - before.grid_sync_splits, 1)?;
+            equal("segments", now.grid_sync_segments - before.grid_sync_segments, segments)?;
+            equal("points", now.grid_sync_points - before.grid_sync_points, passes)?;
+            equal("launches", now.launches - before.launches, segments)?;
+            equal("bytes in", now.bytes_in - before.bytes_in, 32)?;
+            equal("bytes out", now.bytes_out - before.bytes_out, 32)?;
+            if route == Route::Resident {
+                let downloaded = now.bytes_downloaded - before.bytes_downloaded;
+                equal("bytes downloaded", downloaded, 32 + 4 * passes)?;
+            }
+        }
     }
     Ok(())
 }

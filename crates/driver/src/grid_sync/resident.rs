@@ -184,7 +184,7 @@ impl<'a> Job<'a> {
             }
             Expected::Traps => return Err(self.trapped(&bytes)),
             Expected::Kept(storage) => self.put_back(storage, bytes),
-            Expected::Flags | Expected::Output | Expected::Nothing => {}
+            Expected::Flag | Expected::Output | Expected::Nothing => {}
         }
         Ok(())
     }
