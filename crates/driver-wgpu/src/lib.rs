@@ -1,0 +1,8 @@
+//! The wgpu backend of vyre: the same program and the same bytes on Vulkan, Metal and DX12.
+//!
+//! A kernel becomes a naga module (`emit`), never shader text.
+
+mod emit;
+
+/// The name of the backend.
+pub const NAME: &str = "wgpu";
