@@ -3,6 +3,9 @@
 //! A kernel becomes a naga module (`emit`), never shader text.
 
 mod emit;
+mod listing;
+
+pub use listing::{spirv, wgsl};
 
 /// The name of the backend.
 pub const NAME: &str = "wgpu";
