@@ -58,7 +58,7 @@ impl Backend {
             Backend::Auto => None,
             Backend::Reference => Some("reference"),
             Backend::Cpu => Some(vyre_driver_cpu::NAME),
-            Backend::Wgpu => Some("wgpu"),
+            Backend::Wgpu => Some(vyre_driver_wgpu::NAME),
         }
     }
 }

@@ -4,6 +4,7 @@ use crate::args::{EmitArgs, Target};
 use crate::failure::Failure;
 use crate::print;
 use crate::source::Source;
+use std::io::IsTerminal;
 use std::process::ExitCode;
 use vyre_driver::Unit;
 use vyre_driver_cpu::{CpuBackend, CpuOptions, Listing};
@@ -21,22 +22,34 @@ pub(crate) fn command(args: &EmitArgs) -> ExitCode {
 fn emit(args: &EmitArgs) -> Result<(), Failure> {
     let source = Source::read(&args.file)?;
     let unit = Unit::of(&source.program).map_err(|error| source.failure(error))?;
-    let listing = match args.target {
-        Target::Clif => Listing::Clif,
-        Target::Asm => Listing::Asm,
-        Target::Wgsl | Target::Spirv => return Err(Failure::NoBackend("wgpu")),
+    let bytes = match args.target {
+        Target::Clif => of_cpu(&unit, Listing::Clif)?,
+        Target::Asm => of_cpu(&unit, Listing::Asm)?,
+        Target::Wgsl => as_lines(vyre_driver_wgpu::wgsl(&unit)?),
+        Target::Spirv => vyre_driver_wgpu::spirv(&unit)?.iter().flat_map(|word| word.to_le_bytes()).collect(),
     };
-    // Nothing runs and nothing is kept.
+    match &args.out {
+        Some(path) => {
+            std::fs::write(path, bytes).map_err(|error| Failure::Unwritable { path: path.clone(), error })
+        }
+        None if args.target == Target::Spirv && std::io::stdout().is_terminal() => Err(Failure::Usage {
+            message: "SPIR-V is not for terminals".to_owned(),
+            help: "write it to a file with `--out shader.spv`, or pipe it into `spirv-dis`".to_owned(),
+        }),
+        None => print::bytes(&bytes),
+    }
+}
+
+/// What the CPU backend makes of a program. Nothing runs and nothing is kept.
+fn of_cpu(unit: &Unit, listing: Listing) -> Result<Vec<u8>, Failure> {
     let backend =
         CpuBackend::with_options(CpuOptions { threads: 1, cache_folder: None, ..CpuOptions::default() })?;
-    let mut text = backend.listing(&unit, listing)?;
+    Ok(as_lines(backend.listing(unit, listing)?))
+}
+
+fn as_lines(mut text: String) -> Vec<u8> {
     if !text.ends_with('\n') {
         text.push('\n');
     }
-    match &args.out {
-        Some(path) => {
-            std::fs::write(path, text).map_err(|error| Failure::Unwritable { path: path.clone(), error })
-        }
-        None => print::out(&text),
-    }
+    text.into_bytes()
 }

@@ -132,6 +132,7 @@ fn profile(options: &CpuOptions, on_disk: bool) -> DeviceProfile {
         Feature::NativeFloats,
         Feature::Atomics64,
         Feature::Orderings,
+        Feature::Traps,
         Feature::NativeGridSync,
         Feature::Resident,
         Feature::HostGridSync,

@@ -8,6 +8,7 @@ mod device;
 mod emit;
 mod execute;
 mod gpu;
+mod listing;
 mod memory;
 mod pipeline;
 mod plan;
@@ -16,6 +17,7 @@ mod utility;
 
 pub use backend::WgpuBackend;
 pub use device::WgpuOptions;
+pub use listing::{spirv, wgsl};
 
 /// The name of the backend.
 pub const NAME: &str = "wgpu";

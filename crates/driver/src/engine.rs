@@ -248,7 +248,7 @@ impl<'a> Job<'a> {
         self.expected.clear();
         self.launched.clear();
         self.walked = vec![Walked::default()];
-        if self.plan.split.is_some() && !self.is_started {
+        if self.plan.route != Route::Native && !self.is_started {
             backend.telemetry().grid_sync_splits(1);
         }
         if self.plan.route == Route::Host {
@@ -524,7 +524,11 @@ impl<'a> Job<'a> {
 
     /// Counts what the first passes of a batch did. What came behind them in the batch did not run.
     fn count(&mut self, backend: &dyn VyreBackend, passes: usize) {
-        for walked in self.walked.drain(..).take(passes) {
+        let walked = self.walked.drain(..).take(passes);
+        if self.plan.route == Route::Native {
+            return;
+        }
+        for walked in walked {
             backend.telemetry().grid_sync_segments(walked.segments);
             backend.telemetry().grid_sync_points(walked.points);
         }

@@ -405,6 +405,11 @@ pub trait BackendExt: VyreBackend {
         self.supports(Feature::Orderings)
     }
 
+    /// Whether a launch tells which invocation has trapped.
+    fn supports_traps(&self) -> bool {
+        self.supports(Feature::Traps)
+    }
+
     /// Whether floats equal the reference bit for bit.
     fn supports_exact_floats(&self) -> bool {
         self.supports(Feature::ExactFloats)

@@ -128,12 +128,18 @@ impl<'a> Work<'a> {
 }
 
 impl Pipeline {
+    /// Whether traps are notes in memory, which the segments of a schedule make, though it be one segment.
+    pub(crate) fn notes_traps(&self, profile: &DeviceProfile) -> bool {
+        self.unit.needs().traps && !profile.features.has(Feature::Traps)
+    }
+
     /// The same with the code that a route needs for sure.
     fn with_code(mut self, backend: &dyn VyreBackend, route: Route) -> Result<Pipeline> {
         let by_device = matches!(route, Route::Auto | Route::Native)
             && backend.profile().features.has(Feature::NativeGridSync);
         let _span = tracing::debug_span!("compile", program = %self.program().name()).entered();
-        if self.unit.needs().grid_sync && !by_device {
+        let is_split = self.unit.needs().grid_sync && !by_device || self.notes_traps(backend.profile());
+        if is_split {
             self.split(backend)?;
         } else if self.whole.is_none() {
             self.whole = Some(backend.compile(&self.unit, &self.options)?);

@@ -27,7 +27,7 @@ pub(crate) struct Plan<'a> {
     pub(crate) grid: Grid,
     /// How its grid barriers run; native where it is one launch.
     pub(crate) route: Route,
-    /// The segments, where it is not.
+    /// The segments, where it is not, or where a device without traps has them noted in memory.
     pub(crate) split: Option<Split>,
     /// The memory of each slot of the binding plan, with its size.
     pub(crate) slots: Vec<(Source<'a>, u64)>,
@@ -112,7 +112,7 @@ impl<'a> Plan<'a> {
         let mut plan = Plan { pipeline, grid, route: Route::Native, split: None, slots };
         plan.check_limits(backend.profile())?;
         plan.route = plan.choose_route(backend.profile(), config.route)?;
-        if plan.route != Route::Native {
+        if plan.route != Route::Native || plan.pipeline.notes_traps(backend.profile()) {
             let split = plan.pipeline.split(backend)?;
             split.schedule.check_grid(grid, backend.profile().backend)?;
             plan.split = Some(split);

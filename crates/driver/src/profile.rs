@@ -15,6 +15,8 @@ pub enum Feature {
     Atomics64,
     /// Atomics with other orderings than relaxed.
     Orderings,
+    /// A launch tells which invocation has trapped. Where it does not, traps are notes in memory.
+    Traps,
     /// A grid barrier inside one launch.
     NativeGridSync,
     /// Memory that stays on the device between calls.
@@ -31,11 +33,12 @@ pub enum Feature {
 
 impl Feature {
     /// Every feature.
-    pub const ALL: [Feature; 10] = [
+    pub const ALL: [Feature; 11] = [
         Feature::ExactFloats,
         Feature::NativeFloats,
         Feature::Atomics64,
         Feature::Orderings,
+        Feature::Traps,
         Feature::NativeGridSync,
         Feature::Resident,
         Feature::HostGridSync,
@@ -51,6 +54,7 @@ impl Feature {
             Feature::NativeFloats => "native_floats",
             Feature::Atomics64 => "atomics64",
             Feature::Orderings => "orderings",
+            Feature::Traps => "traps",
             Feature::NativeGridSync => "native_grid_sync",
             Feature::Resident => "resident",
             Feature::HostGridSync => "host_grid_sync",

@@ -64,6 +64,7 @@ impl ReferenceBackend {
             Feature::ExactFloats,
             Feature::Atomics64,
             Feature::Orderings,
+            Feature::Traps,
             Feature::NativeGridSync,
             Feature::Resident,
             Feature::HostGridSync,

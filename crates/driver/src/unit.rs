@@ -5,7 +5,7 @@ use crate::error::Result;
 use crate::grid_sync::{self, Schedule};
 use indexmap::IndexMap;
 use std::sync::{Arc, LazyLock, OnceLock, PoisonError, RwLock};
-use vyre_foundation::{Event, Expr, Literal, MemoryOrdering, Program, ProgramHash, Stats, Type, Walk};
+use vyre_foundation::{Event, Expr, Literal, MemoryOrdering, Node, Program, ProgramHash, Stats, Type, Walk};
 use vyre_lower::{Kernel, lower, raise};
 
 /// What a backend compiles: a valid program and its [`Kernel`]. Emitters read the kernel, the reference reads
@@ -36,6 +36,8 @@ pub struct Needs {
     pub orderings: bool,
     /// Grid barriers, also those of grid `uniform_load`s.
     pub grid_sync: bool,
+    /// Traps.
+    pub traps: bool,
 }
 
 /// Units that were made lately, the oldest first.
@@ -159,11 +161,13 @@ impl Needs {
         for function in program.functions() {
             function.exprs().for_each(|expr| expr.visit(&mut look));
         }
+        let mut traps = false;
         for event in Walk::new(program.entry()) {
             if let Event::Node(node) = event {
+                traps |= matches!(node, Node::Trap { .. });
                 node.for_each_expr(&mut |expr| expr.visit(&mut look));
             }
         }
-        needs
+        Needs { traps, ..needs }
     }
 }

@@ -1,0 +1,189 @@
+//! Floats. Their bits go through the shader as words; an operation takes them as floats.
+//!
+//! Drivers optimise float expressions as if they were real numbers: `(1 + x) - 1` becomes `x`. So each operand is
+//! *shielded*: its bits are combined with a zero that exists only at run time, and no two operations meet. Comparisons,
+//! and whatever else can be told from bits, is told from bits. What is left to the device is the one rounding of an
+//! operation on operands of which it knows nothing.
+//!
+//! With the device's own floats nothing is shielded.
+
+use super::{Emitter, Value};
+use naga::{BinaryOperator, Expression, MathFunction, Scalar, ScalarKind};
+use vyre_driver::{Error, Result};
+use vyre_foundation::{BinOp, Type, UnOp};
+use vyre_lower::{Kernel, Value as Row};
+
+/// The bits of infinity.
+const INFINITY: u32 = 0x7f80_0000;
+/// All bits but the sign.
+const MAGNITUDE: u32 = 0x7fff_ffff;
+/// The NaN that memory sees.
+const NAN: u32 = 0x7fc0_0000;
+
+/// Whether a kernel has operations that the device does on floats.
+pub(super) fn has_operations(kernel: &Kernel) -> bool {
+    kernel.rows().any(|row| match kernel.value(row) {
+        Row::Binary { ty, .. } | Row::Unary { ty, .. } => ty == Type::F32,
+        Row::Fma { .. } => true,
+        Row::Cast { from, to, .. } => from == Type::F32 || to == Type::F32,
+        _ => false,
+    })
+}
+
+impl Emitter<'_> {
+    /// An operand as a float of which the driver knows nothing.
+    fn operand(&mut self, bits: Value) -> Value {
+        let bits = match self.zero {
+            Some(zero) => self.b.xor(bits, zero),
+            None => bits,
+        };
+        self.b.bits_as(bits, ScalarKind::Float)
+    }
+
+    fn bits(&mut self, float: Value) -> Value {
+        self.b.bits_as(float, ScalarKind::Uint)
+    }
+
+    fn magnitude(&mut self, bits: Value) -> Value {
+        let mask = self.b.u32(MAGNITUDE);
+        self.b.and(bits, mask)
+    }
+
+    fn is_nan(&mut self, bits: Value) -> Value {
+        let magnitude = self.magnitude(bits);
+        let infinity = self.b.u32(INFINITY);
+        self.b.less(infinity, magnitude)
+    }
+
+    /// The bits with the one NaN that memory sees.
+    pub(super) fn canonical(&mut self, bits: Value) -> Value {
+        let is_nan = self.is_nan(bits);
+        let nan = self.b.u32(NAN);
+        self.b.select(is_nan, nan, bits)
+    }
+
+    pub(super) fn float_binary(&mut self, op: BinOp, a: Value, b: Value) -> Result<Value> {
+        let arithmetic = match op {
+            BinOp::Add => BinaryOperator::Add,
+            BinOp::Sub => BinaryOperator::Subtract,
+            BinOp::Mul => BinaryOperator::Multiply,
+            BinOp::Div => BinaryOperator::Divide,
+            BinOp::Eq => return Ok(self.float_equal(a, b)),
+            BinOp::Ne => {
+                let equal = self.float_equal(a, b);
+                return Ok(self.b.not(equal));
+            }
+            BinOp::Lt => return Ok(self.float_less(a, b, BinaryOperator::Less)),
+            BinOp::Le => return Ok(self.float_less(a, b, BinaryOperator::LessEqual)),
+            BinOp::Gt => return Ok(self.float_less(b, a, BinaryOperator::Less)),
+            BinOp::Ge => return Ok(self.float_less(b, a, BinaryOperator::LessEqual)),
+            BinOp::Min | BinOp::Max => {
+                let (left, right) = if op == BinOp::Min { (b, a) } else { (a, b) };
+                let second = self.float_less(left, right, BinaryOperator::Less);
+                let is_nan = self.is_nan(a);
+                let second = self.b.either(second, is_nan);
+                return Ok(self.b.select(second, b, a));
+            }
+            _ => return Err(Error::Internal(format!("{op:?} of floats"))),
+        };
+        let (a, b) = (self.operand(a), self.operand(b));
+        let result = self.b.binary(arithmetic, a, b);
+        Ok(self.bits(result))
+    }
+
+    fn float_equal(&mut self, a: Value, b: Value) -> Value {
+        if self.form.native_floats {
+            let (a, b) = (self.operand(a), self.operand(b));
+            return self.b.equal(a, b);
+        }
+        let same = self.b.equal(a, b);
+        let is_nan = self.is_nan(a);
+        let is_number = self.b.not(is_nan);
+        let same = self.b.both(same, is_number);
+        let any = self.b.or(a, b);
+        let any = self.magnitude(any);
+        let zero = self.b.u32(0);
+        let zeros = self.b.equal(any, zero);
+        self.b.either(same, zeros)
+    }
+
+    /// Whether one number is less than another, or not greater; never with NaN.
+    fn float_less(&mut self, a: Value, b: Value, how: BinaryOperator) -> Value {
+        if self.form.native_floats {
+            let (a, b) = (self.operand(a), self.operand(b));
+            return self.b.binary(how, a, b);
+        }
+        let ((x, x_nan), (y, y_nan)) = (self.order(a), self.order(b));
+        let less = self.b.binary(how, x, y);
+        let any_nan = self.b.either(x_nan, y_nan);
+        let numbers = self.b.not(any_nan);
+        self.b.both(less, numbers)
+    }
+
+    /// A number that is ordered as a float is, both zeros equal, and whether it is NaN.
+    fn order(&mut self, bits: Value) -> (Value, Value) {
+        let magnitude = self.magnitude(bits);
+        let infinity = self.b.u32(INFINITY);
+        let is_nan = self.b.less(infinity, magnitude);
+        let magnitude = self.b.bits_as(magnitude, ScalarKind::Sint);
+        let signed = self.b.bits_as(bits, ScalarKind::Sint);
+        let zero = self.b.i32(0);
+        let negative = self.b.less(signed, zero);
+        let negated = self.b.sub(zero, magnitude);
+        (self.b.select(negative, negated, magnitude), is_nan)
+    }
+
+    pub(super) fn float_unary(&mut self, op: UnOp, a: Value) -> Result<Value> {
+        let function = match op {
+            UnOp::Neg => {
+                let sign = self.b.u32(!MAGNITUDE);
+                return Ok(self.b.xor(a, sign));
+            }
+            UnOp::Abs => return Ok(self.magnitude(a)),
+            UnOp::IsNan => return Ok(self.is_nan(a)),
+            UnOp::IsInf => {
+                let magnitude = self.magnitude(a);
+                let infinity = self.b.u32(INFINITY);
+                return Ok(self.b.equal(magnitude, infinity));
+            }
+            UnOp::Sqrt => MathFunction::Sqrt,
+            UnOp::InverseSqrt => MathFunction::InverseSqrt,
+            UnOp::Floor => MathFunction::Floor,
+            UnOp::Ceil => MathFunction::Ceil,
+            UnOp::Trunc => MathFunction::Trunc,
+            UnOp::Round => MathFunction::Round,
+            _ => return Err(Error::Internal(format!("{op:?} of a float"))),
+        };
+        let operand = self.operand(a);
+        let result = self.b.math(function, operand, None);
+        Ok(self.bits(result))
+    }
+
+    /// `a * b + c`, as the device does it.
+    pub(super) fn fused(&mut self, operands: [Value; 3]) -> Value {
+        let [arg, b, c] = operands.map(|bits| self.operand(bits));
+        let fun = MathFunction::Fma;
+        let result = self.b.compute(Expression::Math { fun, arg, arg1: Some(b), arg2: Some(c), arg3: None });
+        self.bits(result)
+    }
+
+    /// An integer as a float.
+    pub(super) fn integer_as_float(&mut self, a: Value) -> Value {
+        let float = self.b.convert(a, Scalar::F32);
+        self.bits(float)
+    }
+
+    /// A float as an integer or truth value.
+    pub(super) fn float_as(&mut self, to: Type, a: Value) -> Result<Value> {
+        if to == Type::Bool {
+            let magnitude = self.magnitude(a);
+            let zero = self.b.u32(0);
+            return Ok(self.b.binary(BinaryOperator::NotEqual, magnitude, zero));
+        }
+        let operand = self.operand(a);
+        let number = self.b.convert(operand, super::scalar(to));
+        let is_nan = self.is_nan(a);
+        let zero = self.zero_of(to);
+        Ok(self.b.select(is_nan, zero, number))
+    }
+}
