@@ -1,0 +1,194 @@
+//! A compiled program: its kernel, and a shader for each way in which its slots have been bound.
+
+use crate::NAME;
+use crate::emit::{self, ENTRY, Form, parameter_words};
+use crate::gpu::{Gpu, lock};
+use rustc_hash::FxHashMap;
+use std::borrow::Cow;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex};
+use vyre_driver::{BindingPlan, CompiledPipeline, Error, FloatMode, Result, Unit};
+use vyre_foundation::grid::Grid;
+use wgpu::{BindingType, BufferBindingType, ShaderStages};
+
+/// naga and drivers walk nested blocks by recursion, up to 256 deep: what they need at most, and how much is mapped
+/// where less is left.
+const STACK: (usize, usize) = (24 << 20, 64 << 20);
+
+/// A program compiled for a device.
+pub(crate) struct WgpuPipeline {
+    unit: Unit,
+    native_floats: bool,
+    fits_natively: bool,
+    code_bytes: u64,
+    variants: Mutex<Variants>,
+}
+
+/// The shaders of one device. They are made again when the device is another one.
+#[derive(Default)]
+struct Variants {
+    epoch: u64,
+    made: FxHashMap<Form, Arc<Variant>>,
+}
+
+/// A shader that can be launched.
+pub(crate) struct Variant {
+    pub(crate) pipeline: wgpu::ComputePipeline,
+    pub(crate) layout: wgpu::BindGroupLayout,
+    /// A number that no other one has.
+    pub(crate) id: u64,
+    code_bytes: u64,
+}
+
+impl WgpuPipeline {
+    /// Compiles a program in the form that most launches use.
+    pub(crate) fn compile(gpu: &Gpu, unit: &Unit, mode: FloatMode) -> Result<WgpuPipeline> {
+        check_workgroup(gpu, unit)?;
+        let mut pipeline = WgpuPipeline {
+            unit: unit.clone(),
+            native_floats: mode == FloatMode::Native,
+            fits_natively: !unit.needs().grid_sync,
+            code_bytes: 0,
+            variants: Mutex::default(),
+        };
+        let windows = vec![1; unit.bindings().slots().len()];
+        pipeline.code_bytes = pipeline.variant(gpu, windows)?.code_bytes;
+        Ok(pipeline)
+    }
+
+    /// The shader for slots with so many bindings each, compiled now if it was not before.
+    pub(crate) fn variant(&self, gpu: &Gpu, windows: Vec<u32>) -> Result<Arc<Variant>> {
+        let window_bits = gpu.limits.max_storage_buffer_binding_size.ilog2();
+        let form = Form { windows, window_bits, native_floats: self.native_floats };
+        // Held while it is compiled: others that want the same shader would only compile it too.
+        let mut variants = lock(&self.variants);
+        if variants.epoch != gpu.epoch {
+            *variants = Variants { epoch: gpu.epoch, made: FxHashMap::default() };
+        }
+        if let Some(made) = variants.made.get(&form) {
+            return Ok(Arc::clone(made));
+        }
+        let made = Arc::new(stacker::maybe_grow(STACK.0, STACK.1, || self.build(gpu, &form))?);
+        variants.made.insert(form, Arc::clone(&made));
+        Ok(made)
+    }
+
+    fn build(&self, gpu: &Gpu, form: &Form) -> Result<Variant> {
+        let bindings: u64 = form.windows.iter().map(|windows| u64::from(*windows)).sum();
+        let most = gpu.limits.max_storage_buffers_per_shader_stage;
+        if bindings > u64::from(most) {
+            return Err(Error::Unsupported {
+                feature: format!("a program that binds {bindings} ranges of memory"),
+                backend: NAME,
+                help: format!("this device takes {most}: use fewer buffers, or shorter ones"),
+            });
+        }
+        let module = emit::emit(self.unit.kernel(), form)?;
+        let code_bytes = estimate(&module);
+        gpu.guarded("a compiled program", code_bytes, || {
+            let layout = self.layout(gpu, form);
+            let pipeline = build_pipeline(gpu, module, &layout);
+            Ok(Variant { pipeline, layout, id: next_id(), code_bytes })
+        })
+    }
+
+    /// Binding 0 is the parameters; then the windows of each slot.
+    fn layout(&self, gpu: &Gpu, form: &Form) -> wgpu::BindGroupLayout {
+        let slots = self.unit.bindings().slots();
+        let parameters = std::num::NonZeroU64::new(parameter_words(slots.len()) as u64 * 4);
+        let mut types = vec![(BufferBindingType::Uniform, true, parameters)];
+        for (slot, windows) in slots.iter().zip(&form.windows) {
+            let read_only = !slot.access().allows_store();
+            types.extend((0..*windows).map(|_| (BufferBindingType::Storage { read_only }, false, None)));
+        }
+        let entry = |(binding, (ty, has_dynamic_offset, min_binding_size))| wgpu::BindGroupLayoutEntry {
+            binding,
+            visibility: ShaderStages::COMPUTE,
+            ty: BindingType::Buffer { ty, has_dynamic_offset, min_binding_size },
+            count: None,
+        };
+        let entries: Vec<_> = (0..).zip(types).map(entry).collect();
+        let descriptor = wgpu::BindGroupLayoutDescriptor { label: None, entries: &entries };
+        gpu.device.create_bind_group_layout(&descriptor)
+    }
+}
+
+fn build_pipeline(gpu: &Gpu, module: naga::Module, layout: &wgpu::BindGroupLayout) -> wgpu::ComputePipeline {
+    let source = wgpu::ShaderSource::Naga(Cow::Owned(module));
+    let descriptor = wgpu::ShaderModuleDescriptor { label: None, source };
+    // SAFETY: the emitter checks every index against the length of its slot, guards every division, and its loops
+    // count to a bound.
+    let module = unsafe {
+        gpu.device.create_shader_module_trusted(descriptor, wgpu::ShaderRuntimeChecks::unchecked())
+    };
+    let of_pipeline = wgpu::PipelineLayoutDescriptor {
+        label: None,
+        bind_group_layouts: &[Some(layout)],
+        immediate_size: 0,
+    };
+    let of_pipeline = gpu.device.create_pipeline_layout(&of_pipeline);
+    gpu.device.create_compute_pipeline(&wgpu::ComputePipelineDescriptor {
+        label: None,
+        layout: Some(&of_pipeline),
+        module: &module,
+        entry_point: Some(ENTRY),
+        compilation_options: wgpu::PipelineCompilationOptions {
+            zero_initialize_workgroup_memory: true,
+            ..Default::default()
+        },
+        cache: None,
+    })
+}
+
+/// About how large the code of a module is. Drivers do not tell.
+fn estimate(module: &naga::Module) -> u64 {
+    let functions = module.functions.iter().map(|(_, function)| function);
+    let functions = functions.chain(module.entry_points.iter().map(|entry| &entry.function));
+    let expressions: usize = functions.map(|function| function.expressions.len()).sum();
+    1024 + 32 * expressions as u64
+}
+
+fn next_id() -> u64 {
+    static NEXT: AtomicU64 = AtomicU64::new(0);
+    NEXT.fetch_add(1, Ordering::Relaxed)
+}
+
+/// Refuses a workgroup that the device cannot run.
+fn check_workgroup(gpu: &Gpu, unit: &Unit) -> Result<()> {
+    let size = unit.program().workgroup_size().size();
+    let limits = &gpu.limits;
+    let most = [
+        limits.max_compute_workgroup_size_x,
+        limits.max_compute_workgroup_size_y,
+        limits.max_compute_workgroup_size_z,
+    ];
+    let refuse = |feature: String, help: String| Err(Error::Unsupported { feature, backend: NAME, help });
+    if size.iter().zip(most).any(|(asked, most)| *asked > most) {
+        let help = format!("this device takes at most {most:?} on the three axes");
+        return refuse(format!("a workgroup of {size:?} invocations"), help);
+    }
+    let invocations: u64 = size.iter().map(|n| u64::from(*n)).product();
+    let most = limits.max_compute_invocations_per_workgroup;
+    if invocations > u64::from(most) {
+        return refuse(format!("a workgroup of {invocations} invocations"), format!("use at most {most}"));
+    }
+    Ok(())
+}
+
+impl CompiledPipeline for WgpuPipeline {
+    fn plan(&self) -> &BindingPlan {
+        self.unit.bindings()
+    }
+
+    fn hidden_bytes(&self, _grid: Grid) -> u64 {
+        0
+    }
+
+    fn fits_natively(&self, _grid: Grid) -> bool {
+        self.fits_natively
+    }
+
+    fn code_bytes(&self) -> u64 {
+        self.code_bytes
+    }
+}
