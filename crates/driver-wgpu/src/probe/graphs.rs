@@ -174,9 +174,7 @@ impl Graphs<'_> {
             Kind::Div => Expr::binary(BinOp::Div, a, b),
             Kind::Sqrt => Expr::unary(UnOp::Sqrt, a),
             Kind::Fma => Expr::fma(a, b, c),
-            Kind::Rounding => {
-                Expr::unary(*rng.pick(&[UnOp::Floor, UnOp::Ceil, UnOp::Trunc, UnOp::Round]), a)
-            }
+            Kind::Rounding => Expr::unary(*rng.pick(&[UnOp::Floor, UnOp::Ceil, UnOp::Trunc, UnOp::Round]), a),
             Kind::ToInteger => {
                 // Back through the bits: the other direction is a kind of its own.
                 let to = *rng.pick(&[Type::U32, Type::I32, Type::U64, Type::I64]);

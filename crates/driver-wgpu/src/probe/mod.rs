@@ -54,7 +54,8 @@ pub(crate) fn agrees(
     floats: Floats,
 ) -> Result<bool> {
     let (program, input) = graphs.program();
-    let expected = reference.dispatch_borrowed(&program, &[&input], &DispatchConfig::new().grid([1, 1, 1]))?;
+    let expected =
+        reference.dispatch_borrowed(&program, &[&input], &DispatchConfig::new().grid([1, 1, 1]))?;
     let given = run(&program, &input, floats)?;
     Ok(expected.outputs.first() == Some(&given))
 }
