@@ -154,6 +154,7 @@ fn profile(options: &CpuOptions, on_disk: bool) -> DeviceProfile {
             memory_bytes: None,
             parallelism: options.threads as u32,
         },
+        verdicts: Vec::new(),
     }
 }
 

@@ -7,14 +7,18 @@ use crate::execute::execute;
 use crate::gpu::Gpu;
 use crate::memory::Memory;
 use crate::pipeline::WgpuPipeline;
+use crate::probe;
 use crate::utility::Utilities;
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
 use std::time::Instant;
+use vyre_driver::cache::{CacheError, DiskCache};
 use vyre_driver::{
     Batch, CompileOptions, CompiledPipeline, Deadline, DeviceProfile, FloatMode, Generation, Health, Outcome,
     Pending, Pins, PipelineCache, Queue, RawHandle, Residents, Result, Telemetry, Unit, VyreBackend,
 };
 
+/// The most that is kept on disk.
+const DISK_LIMIT: u64 = 256 << 20;
 /// The most code that is kept in memory.
 const CODE_LIMIT: u64 = 64 << 20;
 
@@ -33,6 +37,8 @@ pub(crate) struct Core {
     /// Held by the one who recovers.
     recovery: Mutex<()>,
     profile: DeviceProfile,
+    /// The forms of float operations that the device has earned.
+    floats: Floats,
     residents: Residents<Memory>,
     pipelines: PipelineCache,
     pub(crate) utilities: Utilities,
@@ -51,15 +57,36 @@ vyre_driver::registry::submit! {
 }
 
 impl Core {
-    fn floats(&self, mode: FloatMode) -> Floats {
+    pub(crate) fn floats(&self, mode: FloatMode) -> Floats {
         match mode {
-            FloatMode::Exact => Floats::SOFTWARE,
+            FloatMode::Exact => self.floats,
             FloatMode::Native => Floats::NATIVE,
         }
     }
 
+    pub(crate) fn profile(&self) -> &DeviceProfile {
+        &self.profile
+    }
+
+    /// Holds the resident memory that a batch names.
+    pub(crate) fn pin(&self, batch: &Batch<'_>) -> Result<Pins<Memory>> {
+        self.residents.pin(batch)
+    }
+
     pub(crate) fn gpu(&self) -> Arc<Gpu> {
         Arc::clone(&self.gpu.read().unwrap_or_else(PoisonError::into_inner))
+    }
+}
+
+/// Opens the folder in which it is kept what devices can do. Where there can be none, they are tried by each process.
+fn open_disk(folder: &std::path::Path) -> Result<Option<DiskCache>> {
+    match DiskCache::open(folder.to_owned(), DISK_LIMIT) {
+        Ok(disk) => Ok(Some(disk.with_namespace(concat!("wgpu ", env!("CARGO_PKG_VERSION")).as_bytes()))),
+        Err(error @ (CacheError::Create { .. } | CacheError::Examine { .. })) => {
+            tracing::warn!(%error, "what devices can do is not kept");
+            Ok(None)
+        }
+        Err(error) => Err(error.into()),
     }
 }
 
@@ -73,8 +100,10 @@ impl WgpuBackend {
     pub fn with_options(options: WgpuOptions) -> Result<WgpuBackend> {
         let instance = device::instance();
         let gpu = device::open(&instance, &options, 0)?;
-        let core = Arc::new(Core {
+        let disk = options.cache_folder.as_deref().map(open_disk).transpose()?.flatten();
+        let mut core = Core {
             profile: device::profile(&gpu),
+            floats: Floats::SOFTWARE,
             gpu: RwLock::new(Arc::new(gpu)),
             instance,
             options,
@@ -83,12 +112,22 @@ impl WgpuBackend {
             pipelines: PipelineCache::new(CODE_LIMIT),
             utilities: Utilities::default(),
             telemetry: Telemetry::default(),
-        });
+        };
+        core.floats = probe::floats(&core, disk.as_ref())?;
+        core.profile.verdicts = probe::verdicts(core.floats, core.gpu().info.backend);
+        // What the trials did is nobody's business.
+        core.telemetry = Telemetry::default();
+        let core = Arc::new(core);
         let worker = Arc::clone(&core);
         let queue = Queue::new(NAME, move |(batch, pins): (Batch<'static>, Pins<Memory>), stop, deadline| {
             execute(&worker, &batch, &pins, stop, deadline)
         });
         Ok(WgpuBackend { core, queue })
+    }
+
+    #[cfg(test)]
+    pub(crate) fn core(&self) -> &Core {
+        &self.core
     }
 
     /// Loses the device on purpose, as a driver that crashes would: for tests of what happens then.

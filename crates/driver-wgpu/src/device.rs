@@ -2,14 +2,24 @@
 
 use crate::NAME;
 use crate::gpu::Gpu;
+use std::path::PathBuf;
+use vyre_driver::cache::DiskCache;
 use vyre_driver::{DeviceProfile, Error, Feature, Features, Limits, Result};
 use wgpu::{AdapterInfo, DeviceType};
 
 /// How a wgpu backend is set up. The default takes the best device there is.
-#[derive(Clone, PartialEq, Eq, Debug, Default)]
+#[derive(Clone, PartialEq, Eq, Debug)]
 pub struct WgpuOptions {
     /// A part of the name of the device, in any case.
     pub device: Option<String>,
+    /// Where it is kept what devices can do; nowhere without one.
+    pub cache_folder: Option<PathBuf>,
+}
+
+impl Default for WgpuOptions {
+    fn default() -> WgpuOptions {
+        WgpuOptions { device: None, cache_folder: DiskCache::default_folder() }
+    }
 }
 
 /// The drivers of this machine. Validation is ours: programs are checked before they are compiled, and the arguments
@@ -112,5 +122,6 @@ pub(crate) fn profile(gpu: &Gpu) -> DeviceProfile {
             memory_bytes: None,
             parallelism,
         },
+        verdicts: Vec::new(),
     }
 }

@@ -122,7 +122,7 @@ fn a_device_that_is_not_there_is_an_error_with_reasons() {
     if start().is_none() {
         return;
     }
-    let options = WgpuOptions { device: Some("no such device".to_owned()) };
+    let options = WgpuOptions { device: Some("no such device".to_owned()), ..WgpuOptions::default() };
     let Err(error) = WgpuBackend::with_options(options) else { panic!("a device of that name") };
     assert_eq!(error.code(), "D014");
     assert!(error.to_string().contains("its name does not contain `no such device`"), "{error}");

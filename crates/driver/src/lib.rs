@@ -57,7 +57,7 @@ pub use output::{DispatchOutput, DispatchReport, PipelineCacheSnapshot, Timing};
 pub use pending::PendingDispatch;
 pub use pipeline::{Pipeline, Work};
 pub use pipelines::{CacheUse, PipelineCache};
-pub use profile::{DeviceProfile, Feature, Features, Limits};
+pub use profile::{DeviceProfile, Feature, Features, Limits, Verdict};
 pub use queue::Queue;
 pub use reference::ReferenceBackend;
 pub use registry::{Acquired, Registration, Requirements, acquire, acquire_preferred};

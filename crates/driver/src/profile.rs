@@ -125,6 +125,17 @@ pub struct Limits {
     pub parallelism: u32,
 }
 
+/// How a device does something that devices differ in, as it was found out by trying.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Verdict {
+    /// What was tried: `f32 add`.
+    pub what: &'static str,
+    /// Whether the device does it itself. Otherwise it is made of what the device surely does.
+    pub by_device: bool,
+    /// Why the trial may not be the last word, if so.
+    pub doubt: Option<&'static str>,
+}
+
 /// What a backend is.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct DeviceProfile {
@@ -138,6 +149,8 @@ pub struct DeviceProfile {
     pub features: Features,
     /// How much it takes.
     pub limits: Limits,
+    /// What it was tried with, and how that went.
+    pub verdicts: Vec<Verdict>,
 }
 
 impl DeviceProfile {

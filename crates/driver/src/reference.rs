@@ -83,6 +83,7 @@ impl ReferenceBackend {
                 memory_bytes: None,
                 parallelism: 1,
             },
+            verdicts: Vec::new(),
         };
         let inner = Arc::new(Inner {
             profile,

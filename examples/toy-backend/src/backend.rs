@@ -72,6 +72,7 @@ impl ToyBackend {
                 memory_bytes: Some(MEMORY),
                 parallelism: 1,
             },
+            verdicts: Vec::new(),
         };
         let shared = Arc::new(Shared {
             profile,

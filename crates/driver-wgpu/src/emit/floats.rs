@@ -11,7 +11,7 @@
 use super::{Emitter, Value};
 use naga::{BinaryOperator, Expression, MathFunction, Scalar, ScalarKind};
 use vyre_driver::{Error, Result};
-use vyre_foundation::{BinOp, Type, UnOp};
+use vyre_foundation::{BinOp, Literal, Type, UnOp};
 use vyre_lower::{Kernel, Legal, Value as Row};
 
 use crate::probe::graphs::Kind;
@@ -44,8 +44,18 @@ impl Floats {
 
     /// With one more kind of operation left to the device.
     pub(crate) fn with(mut self, kind: Kind) -> Floats {
+        *self.place(kind) = true;
+        self
+    }
+
+    /// Whether a kind of operation is left to the device.
+    pub(crate) fn has(mut self, kind: Kind) -> bool {
+        *self.place(kind)
+    }
+
+    fn place(&mut self, kind: Kind) -> &mut bool {
         let legal = &mut self.legal;
-        let earned = match kind {
+        match kind {
             Kind::Add => &mut legal.add,
             Kind::Mul => &mut legal.mul,
             Kind::Div => &mut legal.div,
@@ -55,9 +65,7 @@ impl Floats {
             Kind::ToInteger => &mut legal.to_integer,
             Kind::FromInteger => &mut legal.from_integer,
             Kind::Compare => &mut self.compares,
-        };
-        *earned = true;
-        self
+        }
     }
 }
 
@@ -68,9 +76,20 @@ const MAGNITUDE: u32 = 0x7fff_ffff;
 /// The NaN that memory sees.
 const NAN: u32 = 0x7fc0_0000;
 
-/// Whether a kernel has operations that the device does on floats.
-pub(super) fn has_operations(kernel: &Kernel) -> bool {
+/// Whether a constant has the bits of 1 or -1 as a float, of whatever type it is. Drivers that do not tell integers from
+/// floats make a conversion of a condition of a selection between one of them and zero, and lose the sign of the zero.
+pub(super) fn looks_like_one(literal: Literal) -> bool {
+    let bits = literal.bits();
+    match literal.ty() {
+        Type::U64 | Type::I64 => bits << 1 == 1f64.to_bits() << 1,
+        _ => (bits as u32) << 1 == 1f32.to_bits() << 1,
+    }
+}
+
+/// Whether a kernel has anything of which the driver may know nothing.
+pub(super) fn needs_shields(kernel: &Kernel) -> bool {
     kernel.rows().any(|row| match kernel.value(row) {
+        Row::Const(literal) => looks_like_one(literal),
         Row::Binary { ty, .. } | Row::Unary { ty, .. } => ty == Type::F32,
         Row::Fma { .. } => true,
         Row::Cast { from, to, .. } => from == Type::F32 || to == Type::F32,
@@ -93,6 +112,22 @@ impl Emitter<'_> {
             }
             self.b.bits_as(bits, ScalarKind::Float)
         })
+    }
+
+    /// A constant that the driver does not recognise.
+    pub(super) fn shielded_constant(&mut self, literal: Literal, zero: Value) -> Value {
+        let bits = literal.bits();
+        let hidden = if literal.ty().bits() == 64 {
+            let (constant, zero) = (self.b.u64(bits), self.b.convert(zero, Scalar::U64));
+            self.b.xor(constant, zero)
+        } else {
+            let constant = self.b.u32(bits as u32);
+            self.b.xor(constant, zero)
+        };
+        match literal.ty() {
+            Type::I32 | Type::I64 => self.b.bits_as(hidden, ScalarKind::Sint),
+            _ => hidden,
+        }
     }
 
     fn bits(&mut self, float: Value) -> Value {

@@ -159,7 +159,7 @@ impl<'k> Emitter<'k> {
             exchange: [None; 2],
         };
         emitter.place_buffers();
-        if form.floats.is_shielded && floats::has_operations(kernel) {
+        if form.floats.is_shielded && floats::needs_shields(kernel) {
             emitter.zeros = Some([emitter.parameter(3), emitter.parameter(7)]);
         }
         emitter
@@ -203,6 +203,9 @@ impl<'k> Emitter<'k> {
 
     fn constant(&mut self, literal: Literal) -> Value {
         let bits = literal.bits();
+        if let (true, Some([zero, _])) = (floats::looks_like_one(literal), self.zeros) {
+            return self.shielded_constant(literal, zero);
+        }
         match literal.ty() {
             Type::Bool => self.b.bool(bits != 0),
             Type::U32 | Type::F32 => self.b.u32(bits as u32),

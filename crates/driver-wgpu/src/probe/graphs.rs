@@ -44,6 +44,21 @@ impl Kind {
         Kind::ToInteger,
         Kind::FromInteger,
     ];
+
+    /// What people call it.
+    pub(crate) const fn name(self) -> &'static str {
+        match self {
+            Kind::Add => "f32 add",
+            Kind::Mul => "f32 mul",
+            Kind::Div => "f32 div",
+            Kind::Sqrt => "f32 sqrt",
+            Kind::Fma => "f32 fma",
+            Kind::Rounding => "f32 round",
+            Kind::ToInteger => "f32 to integer",
+            Kind::FromInteger => "integer to f32",
+            Kind::Compare => "f32 compare",
+        }
+    }
 }
 
 /// Values at which something happens: zeros, ends of ranges, their neighbours, powers of two and halves between.

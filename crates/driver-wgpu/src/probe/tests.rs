@@ -1,0 +1,67 @@
+//! Devices against the reference, on many expression graphs.
+//!
+//! `VYRE_CASES=1000000 cargo test --release -p vyre-driver-wgpu --lib graphs -- --nocapture` is the long run, with
+//! `VYRE_SEED` as where it starts.
+
+use super::*;
+use crate::WgpuBackend;
+use vyre_driver::FloatMode;
+
+/// A backend, or nothing where there is no device and none is required.
+fn backend() -> Option<WgpuBackend> {
+    match WgpuBackend::new() {
+        Ok(backend) => Some(backend),
+        Err(error) => {
+            assert!(std::env::var_os("VYRE_REQUIRE_WGPU").is_none(), "{error}");
+            eprintln!("WARNING: the wgpu backend is NOT tested: {error}");
+            None
+        }
+    }
+}
+
+fn number(name: &str, default: u64) -> u64 {
+    std::env::var(name).ok().and_then(|text| text.parse().ok()).unwrap_or(default)
+}
+
+/// The kinds of operations without which a device would be right.
+fn blamed(core: &Core, reference: &ReferenceBackend, graphs: &Graphs<'_>, floats: Floats) -> Vec<Kind> {
+    let without = |kind: Kind| {
+        let others = Kind::ALL.into_iter().filter(|other| *other != kind && floats.has(*other));
+        others.fold(Floats::SOFTWARE, Floats::with)
+    };
+    let is_to_blame = |kind: &Kind| agrees(core, reference, graphs, without(*kind)).expect("a result");
+    Kind::ALL.into_iter().filter(|kind| floats.has(*kind)).filter(is_to_blame).collect()
+}
+
+#[test]
+fn graphs_give_the_bytes_of_the_reference() {
+    let Some(backend) = backend() else { return };
+    let core = backend.core();
+    let reference = ReferenceBackend::new();
+    let (cases, seed) = (number("VYRE_CASES", 2000), number("VYRE_SEED", 0));
+    let (count, mut done, mut wrong) = (250, 0, Vec::new());
+    while done < cases {
+        let graphs = Graphs { seed: seed + 1000 + done, count, rows: 64, kinds: &Kind::ALL };
+        // By turns with all that was earned and with nothing.
+        let floats =
+            if done / count as u64 % 8 == 7 { Floats::SOFTWARE } else { core.floats(FloatMode::Exact) };
+        if !agrees(core, &reference, &graphs, floats).expect("a result") {
+            wrong.push((graphs.seed, blamed(core, &reference, &graphs, floats)));
+        }
+        done += count as u64;
+        if done % 10_000 == 0 {
+            eprintln!("{done} graphs, {} programs differ", wrong.len());
+        }
+    }
+    assert!(wrong.is_empty(), "programs of these seeds differ: {wrong:?}");
+}
+
+#[test]
+fn what_was_found_is_kept() {
+    for kinds in [&[][..], &[Kind::Add, Kind::Fma], &Kind::ALL] {
+        let floats = kinds.iter().fold(Floats::SOFTWARE, |floats, kind| floats.with(*kind));
+        assert_eq!(decode(&encode(floats)), Some(floats));
+    }
+    assert_eq!(decode(&[1, 0]), None);
+    assert_eq!(decode(&[2; 9]), None);
+}
