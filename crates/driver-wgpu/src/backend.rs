@@ -2,6 +2,7 @@
 
 use crate::NAME;
 use crate::device::{self, WgpuOptions};
+use crate::emit::Floats;
 use crate::execute::execute;
 use crate::gpu::Gpu;
 use crate::memory::Memory;
@@ -10,8 +11,8 @@ use crate::utility::Utilities;
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
 use std::time::Instant;
 use vyre_driver::{
-    Batch, CompileOptions, CompiledPipeline, Deadline, DeviceProfile, Generation, Health, Outcome, Pending,
-    Pins, PipelineCache, Queue, RawHandle, Residents, Result, Telemetry, Unit, VyreBackend,
+    Batch, CompileOptions, CompiledPipeline, Deadline, DeviceProfile, FloatMode, Generation, Health, Outcome,
+    Pending, Pins, PipelineCache, Queue, RawHandle, Residents, Result, Telemetry, Unit, VyreBackend,
 };
 
 /// The most code that is kept in memory.
@@ -50,6 +51,13 @@ vyre_driver::registry::submit! {
 }
 
 impl Core {
+    fn floats(&self, mode: FloatMode) -> Floats {
+        match mode {
+            FloatMode::Exact => Floats::SOFTWARE,
+            FloatMode::Native => Floats::NATIVE,
+        }
+    }
+
     pub(crate) fn gpu(&self) -> Arc<Gpu> {
         Arc::clone(&self.gpu.read().unwrap_or_else(PoisonError::into_inner))
     }
@@ -107,7 +115,7 @@ impl VyreBackend for WgpuBackend {
             let start = Instant::now();
             let gpu = core.gpu();
             gpu.check()?;
-            let pipeline = WgpuPipeline::compile(&gpu, unit, options.float_mode)?;
+            let pipeline = WgpuPipeline::compile(&gpu, unit, core.floats(options.float_mode))?;
             core.telemetry.compiles(1);
             core.telemetry.compile_nanos(start.elapsed().as_nanos() as u64);
             Ok(Arc::new(pipeline))

@@ -27,6 +27,7 @@ pub(crate) fn execute(
     stop.check(deadline)?;
     let gpu = core.gpu();
     gpu.ready(stop, deadline)?;
+    let _running = gpu.running();
     let plan = Planner::new(core, &gpu, pins).plan(batch)?;
     let mut run = Run { core, gpu: &gpu, plan, back: Vec::new(), in_flight: VecDeque::new(), stop, deadline };
     let result = run.run();
@@ -94,7 +95,7 @@ impl Run<'_> {
         let mut recorder = Recorder::new(gpu, plan, back);
         for op in &plan.ops {
             if recorder.dispatches() >= DISPATCHES {
-                in_flight.push_back(gpu.queue.submit([recorder.finish()]));
+                in_flight.push_back(gpu.submit(recorder.finish()));
                 stop.check(*deadline)?;
                 if in_flight.len() >= IN_FLIGHT
                     && let Some(oldest) = in_flight.front()
@@ -105,7 +106,7 @@ impl Run<'_> {
             }
             recorder.record(op);
         }
-        in_flight.push_back(gpu.queue.submit([recorder.finish()]));
+        in_flight.push_back(gpu.submit(recorder.finish()));
         Ok(())
     }
 
@@ -171,7 +172,7 @@ impl Run<'_> {
             let mut encoder = self.gpu.device.create_command_encoder(&Default::default());
             let source = self.plan.buffer(from.buffer);
             encoder.copy_buffer_to_buffer(source, from.offset, &leased.buffer, 0, from.bytes);
-            Ok(self.gpu.queue.submit([encoder.finish()]))
+            Ok(self.gpu.submit(encoder.finish()))
         })?;
         self.gpu.wait(&index, self.stop, self.deadline)?;
         let mapped = self.map(std::slice::from_ref(&leased.buffer))?;

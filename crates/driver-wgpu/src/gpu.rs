@@ -3,7 +3,7 @@
 use crate::NAME;
 use crate::memory::{ALIGNMENT, Pool};
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 use vyre_driver::{Deadline, Error, Result, Stop};
@@ -11,6 +11,8 @@ use wgpu::{ErrorFilter, PollError, PollType, SubmissionIndex};
 
 /// How long a wait lasts before it looks whether anybody still wants the result.
 const GLANCE: Duration = Duration::from_millis(10);
+/// The same where others wait for their turn to submit.
+const SHORT_GLANCE: Duration = Duration::from_micros(200);
 /// How long a batch waits for work that was abandoned before it is refused.
 const GRACE: Duration = Duration::from_millis(500);
 
@@ -23,6 +25,11 @@ pub(crate) struct Gpu {
     pub(crate) pool: Pool,
     /// Which device of the backend this is, from 0.
     pub(crate) epoch: u64,
+    /// Held while the device is polled or given work. A poll that gives up waiting, while another one or a submission
+    /// clears what has ended, makes wgpu panic.
+    polling: Mutex<()>,
+    /// How many batches run.
+    running: AtomicUsize,
     lost: Arc<AtomicBool>,
     /// Errors that happened where nobody asked.
     uncaught: Arc<Mutex<Option<String>>>,
@@ -60,6 +67,8 @@ impl Gpu {
             limits,
             pool: Pool::default(),
             epoch,
+            polling: Mutex::default(),
+            running: AtomicUsize::new(0),
             lost,
             uncaught,
             abandoned: Mutex::default(),
@@ -116,7 +125,10 @@ impl Gpu {
 
     /// Polls the device. wgpu panics here when the device is lost meanwhile; that is an error like others.
     fn poll(&self, how: PollType) -> Result<bool> {
-        match catch_unwind(AssertUnwindSafe(|| self.device.poll(how))) {
+        let polling = lock(&self.polling);
+        let polled = catch_unwind(AssertUnwindSafe(|| self.device.poll(how)));
+        drop(polling);
+        match polled {
             Ok(Ok(_)) => Ok(true),
             Ok(Err(PollError::Timeout)) => Ok(false),
             Ok(Err(error)) => {
@@ -130,16 +142,34 @@ impl Gpu {
         }
     }
 
+    /// Counts a batch while it runs.
+    pub(crate) fn running(&self) -> Running<'_> {
+        self.running.fetch_add(1, Ordering::Relaxed);
+        Running(self)
+    }
+
+    /// Gives the device work.
+    pub(crate) fn submit(&self, commands: wgpu::CommandBuffer) -> SubmissionIndex {
+        let _polling = lock(&self.polling);
+        self.queue.submit([commands])
+    }
+
     /// Waits for a submission, as long as somebody wants it.
     pub(crate) fn wait(&self, index: &SubmissionIndex, stop: &Stop, deadline: Deadline) -> Result<()> {
         loop {
-            let glance = deadline.remaining().map_or(GLANCE, |left| left.min(GLANCE));
+            let is_alone = self.running.load(Ordering::Relaxed) < 2;
+            let glance = if is_alone { GLANCE } else { SHORT_GLANCE };
+            let glance = deadline.remaining().map_or(glance, |left| left.min(glance));
             let how = PollType::Wait { submission_index: Some(index.clone()), timeout: Some(glance) };
             if self.poll(how)? {
                 return self.check();
             }
             self.check()?;
             stop.check(deadline)?;
+            if !is_alone {
+                // Others want to submit.
+                std::thread::yield_now();
+            }
         }
     }
 
@@ -181,6 +211,15 @@ impl Gpu {
             std::thread::sleep(Duration::from_millis(1));
         }
         Ok(())
+    }
+}
+
+/// A batch that runs.
+pub(crate) struct Running<'g>(&'g Gpu);
+
+impl Drop for Running<'_> {
+    fn drop(&mut self) {
+        self.0.running.fetch_sub(1, Ordering::Relaxed);
     }
 }
 

@@ -12,6 +12,7 @@ mod listing;
 mod memory;
 mod pipeline;
 mod plan;
+mod probe;
 mod record;
 mod utility;
 

@@ -1,14 +1,15 @@
 //! A compiled program: its kernel, and a shader for each way in which its slots have been bound.
 
 use crate::NAME;
-use crate::emit::{self, ENTRY, Form, parameter_words};
+use crate::emit::{self, ENTRY, Floats, Form, parameter_words};
 use crate::gpu::{Gpu, lock};
 use rustc_hash::FxHashMap;
 use std::borrow::Cow;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
-use vyre_driver::{BindingPlan, CompiledPipeline, Error, FloatMode, Result, Unit};
+use vyre_driver::{BindingPlan, CompiledPipeline, Error, Result, Unit};
 use vyre_foundation::grid::Grid;
+use vyre_lower::{Kernel, legalize, lower};
 use wgpu::{BindingType, BufferBindingType, ShaderStages};
 
 /// naga and drivers walk nested blocks by recursion, up to 256 deep: what they need at most, and how much is mapped
@@ -18,7 +19,9 @@ const STACK: (usize, usize) = (24 << 20, 64 << 20);
 /// A program compiled for a device.
 pub(crate) struct WgpuPipeline {
     unit: Unit,
-    native_floats: bool,
+    /// The kernel with operations that the device does, where the unit's own has others.
+    legal: Option<Kernel>,
+    floats: Floats,
     fits_natively: bool,
     code_bytes: u64,
     variants: Mutex<Variants>,
@@ -42,11 +45,12 @@ pub(crate) struct Variant {
 
 impl WgpuPipeline {
     /// Compiles a program in the form that most launches use.
-    pub(crate) fn compile(gpu: &Gpu, unit: &Unit, mode: FloatMode) -> Result<WgpuPipeline> {
+    pub(crate) fn compile(gpu: &Gpu, unit: &Unit, floats: Floats) -> Result<WgpuPipeline> {
         check_workgroup(gpu, unit)?;
         let mut pipeline = WgpuPipeline {
             unit: unit.clone(),
-            native_floats: mode == FloatMode::Native,
+            legal: legal_kernel(unit, floats),
+            floats,
             fits_natively: !unit.needs().grid_sync,
             code_bytes: 0,
             variants: Mutex::default(),
@@ -59,7 +63,7 @@ impl WgpuPipeline {
     /// The shader for slots with so many bindings each, compiled now if it was not before.
     pub(crate) fn variant(&self, gpu: &Gpu, windows: Vec<u32>) -> Result<Arc<Variant>> {
         let window_bits = gpu.limits.max_storage_buffer_binding_size.ilog2();
-        let form = Form { windows, window_bits, native_floats: self.native_floats };
+        let form = Form { windows, window_bits, floats: self.floats };
         // Held while it is compiled: others that want the same shader would only compile it too.
         let mut variants = lock(&self.variants);
         if variants.epoch != gpu.epoch {
@@ -83,7 +87,7 @@ impl WgpuPipeline {
                 help: format!("this device takes {most}: use fewer buffers, or shorter ones"),
             });
         }
-        let module = emit::emit(self.unit.kernel(), form)?;
+        let module = emit::emit(self.legal.as_ref().unwrap_or_else(|| self.unit.kernel()), form)?;
         let code_bytes = estimate(&module);
         gpu.guarded("a compiled program", code_bytes, || {
             let layout = self.layout(gpu, form);
@@ -111,6 +115,12 @@ impl WgpuPipeline {
         let descriptor = wgpu::BindGroupLayoutDescriptor { label: None, entries: &entries };
         gpu.device.create_bind_group_layout(&descriptor)
     }
+}
+
+/// The kernel of a program in which only those float operations are left that the device does; none where the unit's
+/// own kernel is that.
+pub(crate) fn legal_kernel(unit: &Unit, floats: Floats) -> Option<Kernel> {
+    unit.needs().floats.then(|| lower(&legalize(unit.program(), &floats.legal)))
 }
 
 fn build_pipeline(gpu: &Gpu, module: naga::Module, layout: &wgpu::BindGroupLayout) -> wgpu::ComputePipeline {

@@ -2,7 +2,8 @@
 //!
 //! [`lower`] turns a validated [`Program`] into a [`Kernel`]: columns of `u32` that optimizer and emitters work
 //! on. [`raise`] turns a kernel into a program again that means the same, so that the reference can check
-//! whatever was done to it. [`Homes`] says where floating rows are computed.
+//! whatever was done to it. [`Homes`] says where floating rows are computed. [`legalize`] comes before all that: it
+//! replaces what a device cannot do exactly.
 //!
 //! ```
 //! use vyre_foundation::Program;
@@ -25,6 +26,7 @@ mod finish;
 mod flow;
 mod homes;
 mod kernel;
+mod legalize;
 mod lower;
 mod raise;
 mod scan;
@@ -34,6 +36,7 @@ mod versions;
 pub use edit::KernelBuilder;
 pub use homes::Homes;
 pub use kernel::{Id, Item, ItemId, Kernel, Origin, RegionId, Value, ValueId};
+pub use legalize::{Legal, legalize};
 pub use raise::raise;
 
 use vyre_foundation::Program;

@@ -6,8 +6,9 @@ use vyre_cli::failure::Failure;
 use vyre_cli::run::{Request, gather};
 use vyre_cli::values;
 use vyre_driver::grid_sync::{contains_grid_sync, plan_host_grid_sync_segment_programs};
-use vyre_driver::{BackendExt, DispatchConfig, ReferenceBackend, Route, Trap, VyreBackend};
+use vyre_driver::{BackendExt, DispatchConfig, Feature, ReferenceBackend, Route, Trap, Unit, VyreBackend};
 use vyre_driver_cpu::{CpuBackend, CpuOptions};
+use vyre_driver_wgpu::WgpuBackend;
 use vyre_foundation::{Element, Program};
 use vyre_reference::{Options, Schedule};
 
@@ -22,6 +23,18 @@ const THREADS: [usize; 3] = [1, 2, 8];
 static CPU: LazyLock<CpuBackend> = LazyLock::new(|| {
     let options = CpuOptions { threads: 8, cache_folder: None, share_from: 0, ..CpuOptions::default() };
     CpuBackend::with_options(options).expect("the CPU backend starts")
+});
+
+/// A GPU or a driver that computes on the CPU. Where there is none, that is said once, and loudly.
+static WGPU: LazyLock<Option<WgpuBackend>> = LazyLock::new(|| match WgpuBackend::new() {
+    Ok(backend) => Some(backend),
+    Err(error) if std::env::var_os("VYRE_REQUIRE_WGPU").is_some() => {
+        panic!("the wgpu backend must be tested here, and does not start: {error}")
+    }
+    Err(error) => {
+        eprintln!("WARNING: test files do NOT run on the wgpu backend: {error}");
+        None
+    }
 });
 
 /// The reference as a backend: what a schedule means is what its segments mean.
@@ -128,11 +141,36 @@ pub(crate) fn check(program: &Program, run: &Run) -> Result<(), String> {
             }
         }
     }
+    if let Some(wgpu) = &*WGPU {
+        on_wgpu(wgpu, program, run, &request)?;
+    }
     let raised = raised(program)?;
     for schedule in SCHEDULES {
         let ended = on_reference(&raised, &request, schedule);
         compare(program, run, ended)
             .map_err(|problem| format!("{problem} (schedule {schedule:?}, raised)\n{raised}"))?;
+    }
+    Ok(())
+}
+
+/// Carries out a run on the wgpu backend, by the routes that it has.
+fn on_wgpu(wgpu: &WgpuBackend, program: &Program, run: &Run, request: &Request) -> Result<(), String> {
+    let needs = Unit::of(program).map_err(|error| error.to_string())?.needs();
+    let features = wgpu.profile().features;
+    // What a device may lack by the specification, and says so.
+    let lacks = needs.orderings || needs.atomics64 && !features.has(Feature::Atomics64);
+    if lacks {
+        let ended = on_backend(wgpu, program, request, 1, Route::Auto);
+        return match ended {
+            Err(Stopped::Failed { code, .. }) if code == "D003" => Ok(()),
+            _ => Err("a feature that is missing was not refused (wgpu)".to_owned()),
+        };
+    }
+    let routes: &[Route] =
+        if contains_grid_sync(program) { &[Route::Resident, Route::Host] } else { &[Route::Auto] };
+    for route in routes {
+        let ended = on_backend(wgpu, program, request, 1, *route);
+        compare(program, run, ended).map_err(|problem| format!("{problem} (wgpu, {route})"))?;
     }
     Ok(())
 }

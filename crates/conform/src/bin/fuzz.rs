@@ -36,6 +36,8 @@ use vyre_conform::{
 };
 use vyre_driver::Route;
 use vyre_driver_cpu::{CpuBackend, CpuOptions};
+// Registers itself.
+use vyre_driver_wgpu as _;
 use vyre_reference::Schedule;
 
 /// After this many failures a run ends: they are likely one bug.

@@ -1,9 +1,10 @@
 //! Floats. Their bits go through the shader as words; an operation takes them as floats.
 //!
 //! Drivers optimise float expressions as if they were real numbers: `(1 + x) - 1` becomes `x`. So each operand is
-//! *shielded*: its bits are combined with a zero that exists only at run time, and no two operations meet. Comparisons,
-//! and whatever else can be told from bits, is told from bits. What is left to the device is the one rounding of an
-//! operation on operands of which it knows nothing.
+//! *shielded*: its bits are combined with a zero that exists only at run time, and no two operations meet. Each operand
+//! of an operation has its own zero, or `x - x` would be known. What can be told from bits is told from bits. What is
+//! left to the device is the one rounding of an operation on operands of which it knows nothing, and that only where it
+//! has shown that it can (`probe`); all others are integer arithmetic before the kernel comes here.
 //!
 //! With the device's own floats nothing is shielded.
 
@@ -11,7 +12,54 @@ use super::{Emitter, Value};
 use naga::{BinaryOperator, Expression, MathFunction, Scalar, ScalarKind};
 use vyre_driver::{Error, Result};
 use vyre_foundation::{BinOp, Type, UnOp};
-use vyre_lower::{Kernel, Value as Row};
+use vyre_lower::{Kernel, Legal, Value as Row};
+
+use crate::probe::graphs::Kind;
+
+/// How floats are computed on a device.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub(crate) struct Floats {
+    /// The operations that are left to the device; all others are integer arithmetic.
+    pub(crate) legal: Legal,
+    /// Whether comparisons are left to the device.
+    pub(crate) compares: bool,
+    /// Whether the driver may know nothing about operands.
+    pub(crate) is_shielded: bool,
+    /// Whether memory sees one NaN.
+    pub(crate) is_canonical: bool,
+}
+
+impl Floats {
+    /// Right on every device whose integers are.
+    pub(crate) const SOFTWARE: Floats =
+        Floats { legal: Legal::NONE, compares: false, is_shielded: true, is_canonical: true };
+
+    /// The device's own. Halves are integers in any case.
+    pub(crate) const NATIVE: Floats = Floats {
+        legal: Legal { halves: false, ..Legal::ALL },
+        compares: true,
+        is_shielded: false,
+        is_canonical: false,
+    };
+
+    /// With one more kind of operation left to the device.
+    pub(crate) fn with(mut self, kind: Kind) -> Floats {
+        let legal = &mut self.legal;
+        let earned = match kind {
+            Kind::Add => &mut legal.add,
+            Kind::Mul => &mut legal.mul,
+            Kind::Div => &mut legal.div,
+            Kind::Sqrt => &mut legal.sqrt,
+            Kind::Fma => &mut legal.fma,
+            Kind::Rounding => &mut legal.rounding,
+            Kind::ToInteger => &mut legal.to_integer,
+            Kind::FromInteger => &mut legal.from_integer,
+            Kind::Compare => &mut self.compares,
+        };
+        *earned = true;
+        self
+    }
+}
 
 /// The bits of infinity.
 const INFINITY: u32 = 0x7f80_0000;
@@ -31,13 +79,20 @@ pub(super) fn has_operations(kernel: &Kernel) -> bool {
 }
 
 impl Emitter<'_> {
-    /// An operand as a float of which the driver knows nothing.
-    fn operand(&mut self, bits: Value) -> Value {
-        let bits = match self.zero {
-            Some(zero) => self.b.xor(bits, zero),
-            None => bits,
-        };
-        self.b.bits_as(bits, ScalarKind::Float)
+    /// The operands of an operation as floats of which the driver knows nothing, not even that they are one.
+    fn operands<const N: usize>(&mut self, operands: [Value; N]) -> [Value; N] {
+        let mut number = 0;
+        operands.map(|mut bits| {
+            number += 1;
+            if let Some(zeros) = self.zeros {
+                for (bit, zero) in zeros.into_iter().enumerate() {
+                    if number >> bit & 1 == 1 {
+                        bits = self.b.xor(bits, zero);
+                    }
+                }
+            }
+            self.b.bits_as(bits, ScalarKind::Float)
+        })
     }
 
     fn bits(&mut self, float: Value) -> Value {
@@ -57,6 +112,9 @@ impl Emitter<'_> {
 
     /// The bits with the one NaN that memory sees.
     pub(super) fn canonical(&mut self, bits: Value) -> Value {
+        if !self.form.floats.is_canonical {
+            return bits;
+        }
         let is_nan = self.is_nan(bits);
         let nan = self.b.u32(NAN);
         self.b.select(is_nan, nan, bits)
@@ -86,14 +144,14 @@ impl Emitter<'_> {
             }
             _ => return Err(Error::Internal(format!("{op:?} of floats"))),
         };
-        let (a, b) = (self.operand(a), self.operand(b));
+        let [a, b] = self.operands([a, b]);
         let result = self.b.binary(arithmetic, a, b);
         Ok(self.bits(result))
     }
 
     fn float_equal(&mut self, a: Value, b: Value) -> Value {
-        if self.form.native_floats {
-            let (a, b) = (self.operand(a), self.operand(b));
+        if self.form.floats.compares {
+            let [a, b] = self.operands([a, b]);
             return self.b.equal(a, b);
         }
         let same = self.b.equal(a, b);
@@ -109,8 +167,8 @@ impl Emitter<'_> {
 
     /// Whether one number is less than another, or not greater; never with NaN.
     fn float_less(&mut self, a: Value, b: Value, how: BinaryOperator) -> Value {
-        if self.form.native_floats {
-            let (a, b) = (self.operand(a), self.operand(b));
+        if self.form.floats.compares {
+            let [a, b] = self.operands([a, b]);
             return self.b.binary(how, a, b);
         }
         let ((x, x_nan), (y, y_nan)) = (self.order(a), self.order(b));
@@ -154,14 +212,14 @@ impl Emitter<'_> {
             UnOp::Round => MathFunction::Round,
             _ => return Err(Error::Internal(format!("{op:?} of a float"))),
         };
-        let operand = self.operand(a);
+        let [operand] = self.operands([a]);
         let result = self.b.math(function, operand, None);
         Ok(self.bits(result))
     }
 
     /// `a * b + c`, as the device does it.
     pub(super) fn fused(&mut self, operands: [Value; 3]) -> Value {
-        let [arg, b, c] = operands.map(|bits| self.operand(bits));
+        let [arg, b, c] = self.operands(operands);
         let fun = MathFunction::Fma;
         let result = self.b.compute(Expression::Math { fun, arg, arg1: Some(b), arg2: Some(c), arg3: None });
         self.bits(result)
@@ -180,7 +238,7 @@ impl Emitter<'_> {
             let zero = self.b.u32(0);
             return Ok(self.b.binary(BinaryOperator::NotEqual, magnitude, zero));
         }
-        let operand = self.operand(a);
+        let [operand] = self.operands([a]);
         let number = self.b.convert(operand, super::scalar(to));
         let is_nan = self.is_nan(a);
         let zero = self.zero_of(to);

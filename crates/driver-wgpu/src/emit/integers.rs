@@ -1,6 +1,6 @@
 //! Integers and truth values, with the reference's arithmetic: everything wraps, and division is total.
 //!
-//! A shader's division by zero and of the smallest number by -1 mean what ours do. Shifts do not: counts are masked.
+//! Divisors are never zero and counts of shifts are masked: shaders promise nothing there.
 //! Bit counts exist for words; double words are made of two.
 
 use super::{Builder, Emitter, Value, scalar};
@@ -82,7 +82,34 @@ impl Emitter<'_> {
         {
             return if quotient { a } else { self.number(ty, 0) };
         }
-        self.b.binary(if quotient { BinaryOperator::Divide } else { BinaryOperator::Modulo }, a, b)
+        let op = if quotient { BinaryOperator::Divide } else { BinaryOperator::Modulo };
+        if !ty.is_signed() {
+            return self.divide_unsigned(op, ty, a, b);
+        }
+        // Of the magnitudes, which never overflow: some drivers fold the smallest number by -1 and crash.
+        let zero = self.number(ty, 0);
+        let (a_negative, b_negative) = (self.b.less(a, zero), self.b.less(b, zero));
+        let [x, y] = [(a, a_negative), (b, b_negative)].map(|(value, negative)| {
+            let negated = self.b.sub(zero, value);
+            let magnitude = self.b.select(negative, negated, value);
+            self.b.bits_as(magnitude, ScalarKind::Uint)
+        });
+        let result = self.divide_unsigned(op, ty.to_unsigned(), x, y);
+        let result = self.b.bits_as(result, ScalarKind::Sint);
+        let negated = self.b.sub(zero, result);
+        let negative = match quotient {
+            true => self.b.binary(BinaryOperator::NotEqual, a_negative, b_negative),
+            false => a_negative,
+        };
+        self.b.select(negative, negated, result)
+    }
+
+    /// `x / 0 = x` and `x % 0 = 0`: a divisor of 1 gives both.
+    fn divide_unsigned(&mut self, op: BinaryOperator, ty: Type, a: Value, b: Value) -> Value {
+        let (zero, one) = (self.number(ty, 0), self.number(ty, 1));
+        let none = self.b.equal(b, zero);
+        let b = self.b.select(none, one, b);
+        self.b.binary(op, a, b)
     }
 
     /// The count of a shift as a word below the width.

@@ -6,9 +6,8 @@
 //! | words | what |
 //! |---|---|
 //! | 0, 1, 2 | the workgroups of the whole grid on each axis |
-//! | 3 | zero, which the driver cannot know |
+//! | 3, 7 | zeros, which the driver cannot know |
 //! | 4, 5, 6 | the first workgroup of this launch on each axis |
-//! | 7 | unused |
 //! | 8 + 2k | where slot k begins in what is bound for it, in elements |
 //! | 9 + 2k | how many elements slot k has |
 //!
@@ -26,6 +25,7 @@ mod memory;
 mod subgroups;
 
 use build::{Builder, Value};
+pub(crate) use floats::Floats;
 use memory::Place;
 use naga::{
     AddressSpace, Barrier, Binding, BuiltIn, EntryPoint, FunctionArgument, GlobalVariable, Handle,
@@ -46,8 +46,8 @@ pub(crate) struct Form {
     pub(crate) windows: Vec<u32>,
     /// The size of a window of a slot that has several, as a power of two of bytes.
     pub(crate) window_bits: u32,
-    /// Whether floats are the device's own.
-    pub(crate) native_floats: bool,
+    /// How floats are computed.
+    pub(crate) floats: Floats,
 }
 
 /// How many words the parameters of a launch with so many slots take, a multiple of four.
@@ -107,8 +107,8 @@ struct Emitter<'k> {
     variables: FxHashMap<(ItemId, u32), Handle<LocalVariable>>,
     /// The parameters and results that rows name.
     named: FxHashMap<(ItemId, u32), Vec<ValueId>>,
-    /// The zero that the driver cannot know.
-    zero: Option<Value>,
+    /// The zeros that the driver cannot know.
+    zeros: Option<[Value; 2]>,
     /// Workgroup memory through which subgroups talk, for words and for double words.
     exchange: [Option<Handle<GlobalVariable>>; 2],
 }
@@ -155,12 +155,12 @@ impl<'k> Emitter<'k> {
             values: vec![None; kernel.values.len()],
             variables: FxHashMap::default(),
             named,
-            zero: None,
+            zeros: None,
             exchange: [None; 2],
         };
         emitter.place_buffers();
-        if !form.native_floats && floats::has_operations(kernel) {
-            emitter.zero = Some(emitter.parameter(3));
+        if form.floats.is_shielded && floats::has_operations(kernel) {
+            emitter.zeros = Some([emitter.parameter(3), emitter.parameter(7)]);
         }
         emitter
     }
