@@ -47,7 +47,11 @@ impl Gpu {
         let uncaught: Arc<Mutex<Option<String>>> = Arc::default();
         let flag = Arc::clone(&lost);
         device.set_device_lost_callback(move |reason, message| {
-            tracing::warn!(?reason, message, "the device is lost");
+            match reason {
+                // Also when nobody uses it any more.
+                wgpu::DeviceLostReason::Destroyed => tracing::debug!("the device is closed"),
+                reason => tracing::warn!(?reason, message, "the device is lost"),
+            }
             flag.store(true, Ordering::Release);
         });
         let errors = Arc::clone(&uncaught);

@@ -1,5 +1,8 @@
 //! What a device is stressed with: large buffers and grids, loss and recovery, many dispatches, many threads.
 
+// Figures are for whoever asks with `--nocapture`.
+#![allow(clippy::print_stderr)]
+
 mod common;
 
 use common::{start, words};

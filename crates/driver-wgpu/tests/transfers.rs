@@ -59,7 +59,8 @@ impl Script {
             script.temporaries.push(Temporary::Zeroed { bytes: 4 * (1 + numbers.below(8)) });
             script.residents.push(SIZES[numbers.below(SIZES.len() as u64) as usize]);
         }
-        for _ in 0..numbers.below(40) + 1 {
+        let most = if numbers.chance(5) { 400 } else { 40 };
+        for _ in 0..numbers.below(most) + 1 {
             let step = script.step(numbers);
             let when = numbers.chance(50).then(|| (script.word(numbers, false), numbers.chance(50)));
             script.steps.push((step, when));

@@ -1,6 +1,7 @@
 //! A device for the tests.
 
-#![allow(dead_code)] // Each test file uses a part of it.
+// Each test file uses a part of it, and whoever runs them is to see what was skipped.
+#![allow(dead_code, clippy::print_stderr)]
 
 use std::sync::Arc;
 use vyre_driver_wgpu::WgpuBackend;
