@@ -133,6 +133,7 @@ fn profile(options: &CpuOptions, on_disk: bool) -> DeviceProfile {
         Feature::Atomics64,
         Feature::Orderings,
         Feature::Traps,
+        Feature::Interrupts,
         Feature::NativeGridSync,
         Feature::Resident,
         Feature::HostGridSync,

@@ -2,7 +2,7 @@
 
 use crate::NAME;
 use crate::device::{self, WgpuOptions};
-use crate::emit::Floats;
+use crate::emit::{Floats, Manner};
 use crate::execute::execute;
 use crate::gpu::Gpu;
 use crate::memory::Memory;
@@ -37,8 +37,8 @@ pub(crate) struct Core {
     /// Held by the one who recovers.
     recovery: Mutex<()>,
     profile: DeviceProfile,
-    /// The forms of float operations that the device has earned.
-    floats: Floats,
+    /// What was found out about the device.
+    manner: Manner,
     residents: Residents<Memory>,
     pipelines: PipelineCache,
     pub(crate) utilities: Utilities,
@@ -57,10 +57,11 @@ vyre_driver::registry::submit! {
 }
 
 impl Core {
-    pub(crate) fn floats(&self, mode: FloatMode) -> Floats {
+    /// How the device is used for floats of a kind.
+    pub(crate) fn manner(&self, mode: FloatMode) -> Manner {
         match mode {
-            FloatMode::Exact => self.floats,
-            FloatMode::Native => Floats::NATIVE,
+            FloatMode::Exact => self.manner,
+            FloatMode::Native => Manner { floats: Floats::NATIVE, ..self.manner },
         }
     }
 
@@ -103,7 +104,7 @@ impl WgpuBackend {
         let disk = options.cache_folder.as_deref().map(open_disk).transpose()?.flatten();
         let mut core = Core {
             profile: device::profile(&gpu),
-            floats: Floats::SOFTWARE,
+            manner: Manner::PLAIN,
             gpu: RwLock::new(Arc::new(gpu)),
             instance,
             options,
@@ -113,8 +114,8 @@ impl WgpuBackend {
             utilities: Utilities::default(),
             telemetry: Telemetry::default(),
         };
-        core.floats = probe::floats(&core, disk.as_ref())?;
-        core.profile.verdicts = probe::verdicts(core.floats, core.gpu().info.backend);
+        core.manner = probe::manner(&core, disk.as_ref())?;
+        core.profile.verdicts = probe::verdicts(core.manner, core.gpu().info.backend);
         // What the trials did is nobody's business.
         core.telemetry = Telemetry::default();
         let core = Arc::new(core);
@@ -154,7 +155,7 @@ impl VyreBackend for WgpuBackend {
             let start = Instant::now();
             let gpu = core.gpu();
             gpu.check()?;
-            let pipeline = WgpuPipeline::compile(&gpu, unit, core.floats(options.float_mode))?;
+            let pipeline = WgpuPipeline::compile(&gpu, unit, core.manner(options.float_mode))?;
             core.telemetry.compiles(1);
             core.telemetry.compile_nanos(start.elapsed().as_nanos() as u64);
             Ok(Arc::new(pipeline))

@@ -1,5 +1,6 @@
 //! Runs a plan: uploads what the host gives, records and submits the ops, waits once, and reads what comes back.
 
+use crate::NAME;
 use crate::backend::Core;
 use crate::gpu::{Gpu, lock};
 use crate::memory::{Kind, Memory};
@@ -138,6 +139,13 @@ impl Run<'_> {
     /// What the caller gets, and what is counted.
     fn collect(&self, mapped: &[wgpu::BufferView]) -> Result<Outcome> {
         let _span = tracing::debug_span!("read_back").entered();
+        if self.plan.cut_at.is_some_and(|spot| word(mapped, spot) != 0) {
+            return Err(Error::Unsupported {
+                feature: "a loop of so many rounds in one invocation".to_owned(),
+                backend: NAME,
+                help: "the driver cuts loops off after some tens of thousands of rounds: let more invocations do less each, or use another device".to_owned(),
+            });
+        }
         if let Some(arguments) = self.plan.arguments_at {
             for (number, counts) in &self.plan.conditional {
                 let ran = u64::from(*number) * ARGUMENT_BYTES + 12;

@@ -1,6 +1,6 @@
 //! What a program becomes, for people and for other tools. Nothing here needs a device.
 
-use crate::emit::{ENTRY, Floats, Form, emit_into};
+use crate::emit::{ENTRY, Form, Manner, emit_into};
 use crate::pipeline::legal_kernel;
 use naga::valid::{Capabilities, ModuleInfo, ValidationFlags, Validator};
 use vyre_driver::{Error, Result, Unit};
@@ -73,7 +73,7 @@ fn module(unit: &Unit) -> Result<(naga::Module, ModuleInfo)> {
 
 fn entry(module: naga::Module, name: &str, unit: &Unit) -> Result<naga::Module> {
     let slots = unit.bindings().slots().len();
-    let form = Form { windows: vec![1; slots], window_bits: 27, floats: Floats::SOFTWARE };
-    let legal = legal_kernel(unit, form.floats);
+    let form = Form { windows: vec![1; slots], window_bits: 27, manner: Manner::PLAIN };
+    let legal = legal_kernel(unit, form.manner.floats);
     emit_into(module, name, legal.as_ref().unwrap_or_else(|| unit.kernel()), &form)
 }

@@ -1,7 +1,7 @@
 //! A compiled program: its kernel, and a shader for each way in which its slots have been bound.
 
 use crate::NAME;
-use crate::emit::{self, ENTRY, Floats, Form, parameter_words};
+use crate::emit::{self, ENTRY, Floats, Form, Manner, is_watched, parameter_words};
 use crate::gpu::{Gpu, lock};
 use rustc_hash::FxHashMap;
 use std::borrow::Cow;
@@ -21,7 +21,7 @@ pub(crate) struct WgpuPipeline {
     unit: Unit,
     /// The kernel with operations that the device does, where the unit's own has others.
     legal: Option<Kernel>,
-    floats: Floats,
+    manner: Manner,
     fits_natively: bool,
     code_bytes: u64,
     variants: Mutex<Variants>,
@@ -38,6 +38,8 @@ struct Variants {
 pub(crate) struct Variant {
     pub(crate) pipeline: wgpu::ComputePipeline,
     pub(crate) layout: wgpu::BindGroupLayout,
+    /// Whether it has one more binding, for the word that says that a loop was cut off.
+    pub(crate) is_watched: bool,
     /// A number that no other one has.
     pub(crate) id: u64,
     code_bytes: u64,
@@ -45,12 +47,12 @@ pub(crate) struct Variant {
 
 impl WgpuPipeline {
     /// Compiles a program in the form that most launches use.
-    pub(crate) fn compile(gpu: &Gpu, unit: &Unit, floats: Floats) -> Result<WgpuPipeline> {
+    pub(crate) fn compile(gpu: &Gpu, unit: &Unit, manner: Manner) -> Result<WgpuPipeline> {
         check_workgroup(gpu, unit)?;
         let mut pipeline = WgpuPipeline {
             unit: unit.clone(),
-            legal: legal_kernel(unit, floats),
-            floats,
+            legal: legal_kernel(unit, manner.floats),
+            manner,
             fits_natively: !unit.needs().grid_sync,
             code_bytes: 0,
             variants: Mutex::default(),
@@ -63,7 +65,7 @@ impl WgpuPipeline {
     /// The shader for slots with so many bindings each, compiled now if it was not before.
     pub(crate) fn variant(&self, gpu: &Gpu, windows: Vec<u32>) -> Result<Arc<Variant>> {
         let window_bits = gpu.limits.max_storage_buffer_binding_size.ilog2();
-        let form = Form { windows, window_bits, floats: self.floats };
+        let form = Form { windows, window_bits, manner: self.manner };
         // Held while it is compiled: others that want the same shader would only compile it too.
         let mut variants = lock(&self.variants);
         if variants.epoch != gpu.epoch {
@@ -78,7 +80,8 @@ impl WgpuPipeline {
     }
 
     fn build(&self, gpu: &Gpu, form: &Form) -> Result<Variant> {
-        let bindings: u64 = form.windows.iter().map(|windows| u64::from(*windows)).sum();
+        // One more for the word of a watched kernel.
+        let bindings: u64 = 1 + form.windows.iter().map(|windows| u64::from(*windows)).sum::<u64>();
         let most = gpu.limits.max_storage_buffers_per_shader_stage;
         if bindings > u64::from(most) {
             return Err(Error::Unsupported {
@@ -87,23 +90,28 @@ impl WgpuPipeline {
                 help: format!("this device takes {most}: use fewer buffers, or shorter ones"),
             });
         }
-        let module = emit::emit(self.legal.as_ref().unwrap_or_else(|| self.unit.kernel()), form)?;
+        let kernel = self.legal.as_ref().unwrap_or_else(|| self.unit.kernel());
+        let is_watched = is_watched(kernel, form.manner.quirks);
+        let module = emit::emit(kernel, form)?;
         let code_bytes = estimate(&module);
         gpu.guarded("a compiled program", code_bytes, || {
-            let layout = self.layout(gpu, form);
+            let layout = self.layout(gpu, form, is_watched);
             let pipeline = build_pipeline(gpu, module, &layout);
-            Ok(Variant { pipeline, layout, id: next_id(), code_bytes })
+            Ok(Variant { pipeline, layout, is_watched, id: next_id(), code_bytes })
         })
     }
 
-    /// Binding 0 is the parameters; then the windows of each slot.
-    fn layout(&self, gpu: &Gpu, form: &Form) -> wgpu::BindGroupLayout {
+    /// Binding 0 is the parameters; then the windows of each slot, and the word of a watched kernel.
+    fn layout(&self, gpu: &Gpu, form: &Form, is_watched: bool) -> wgpu::BindGroupLayout {
         let slots = self.unit.bindings().slots();
         let parameters = std::num::NonZeroU64::new(parameter_words(slots.len()) as u64 * 4);
         let mut types = vec![(BufferBindingType::Uniform, true, parameters)];
         for (slot, windows) in slots.iter().zip(&form.windows) {
             let read_only = !slot.access().allows_store();
             types.extend((0..*windows).map(|_| (BufferBindingType::Storage { read_only }, false, None)));
+        }
+        if is_watched {
+            types.push((BufferBindingType::Storage { read_only: false }, false, None));
         }
         let entry = |(binding, (ty, has_dynamic_offset, min_binding_size))| wgpu::BindGroupLayoutEntry {
             binding,

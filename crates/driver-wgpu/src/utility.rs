@@ -1,7 +1,7 @@
 //! Kernels of our own: what transfers cannot do. They are programs like any other, so every device gets them the same
 //! way.
 
-use crate::emit::Floats;
+use crate::emit::Manner;
 use crate::gpu::{Gpu, lock};
 use crate::pipeline::WgpuPipeline;
 use std::sync::{Arc, Mutex};
@@ -53,7 +53,7 @@ impl Utilities {
         let wrong = |error: &dyn std::fmt::Debug| Error::Internal(format!("{utility:?}: {error:?}"));
         let program = Program::parse(utility.text()).map_err(|errors| wrong(&errors))?;
         let unit = Unit::new(program).map_err(|error| wrong(&error))?;
-        let compiled = Arc::new(WgpuPipeline::compile(gpu, &unit, Floats::SOFTWARE)?);
+        let compiled = Arc::new(WgpuPipeline::compile(gpu, &unit, Manner::PLAIN)?);
         *place = Some(Arc::clone(&compiled));
         Ok(compiled)
     }

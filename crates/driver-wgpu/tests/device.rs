@@ -300,3 +300,63 @@ fn a_batch_ends_at_its_deadline_and_the_device_works_on() {
     let output = backend.dispatch(&program(ADD_ONE), vec![words(&[1])], &DispatchConfig::new());
     assert_eq!(output.expect("a result").outputs, [words(&[2])]);
 }
+
+/// Counts the rounds of two loops in each other.
+const ROUNDS: &str = "program rounds {
+    workgroup_size 8;
+    buffer n: read u32[2];
+    buffer o: output u32[8];
+    let mut sum = 0;
+    for i in 0..n[0] + local_id.x {
+        for j in 0..n[1] {
+            sum = sum * 5 + 1 ^ i + j;
+        }
+    }
+    o[local_id.x] = sum;
+}";
+
+#[test]
+fn a_long_loop_is_right_or_refused() {
+    let Some(backend) = start() else { return };
+    let rounds = program(ROUNDS);
+    let reference = vyre_driver::ReferenceBackend::new();
+    for n in [[10, 10], [200, 300], [1, 100_000], [100_000, 1], [400, 400]] {
+        let config = DispatchConfig::new().grid([1, 1, 1]);
+        let expected = reference.dispatch(&rounds, vec![words(&n)], &config).expect("a result").outputs;
+        match backend.dispatch(&rounds, vec![words(&n)], &config) {
+            Ok(output) => assert_eq!(output.outputs, expected, "{n:?}"),
+            Err(error) => {
+                assert!(n[0] * n[1] > 50_000, "{n:?}: {error}");
+                assert_eq!(error.code(), "D003", "{error}");
+            }
+        }
+    }
+}
+
+#[test]
+fn deep_nesting_is_right() {
+    let Some(backend) = start() else { return };
+    for depth in [20, 60, 70, 100, 240] {
+        let mut body = "o[lane] = o[lane] + 1; total = total + atomic_add(sum[0], 1) * 0 + 1;".to_owned();
+        for level in (0..depth).rev() {
+            let otherwise = format!("o[lane] = o[lane] + {level} * 1000; total = total + {level};");
+            body = format!(
+                "if lane < x[{}] {{ o[lane] = o[lane] + 1; {body} }} else {{ {otherwise} }}",
+                level % 8
+            );
+            if level == depth / 2 {
+                body = format!("for k in 0..2 {{ {body} }}");
+            }
+        }
+        let text = format!(
+            "program deep {{ workgroup_size 8; buffer x: read u32[8]; buffer o: output u32[8]; buffer sum: output u32[1]; buffer t: output u32[8]; let lane = local_id.x; let mut total = 0; {body} t[lane] = total; }}"
+        );
+        let deep = program(&text);
+        let config = DispatchConfig::new().grid([1, 1, 1]);
+        let inputs = || vec![words(&[9, 8, 7, 6, 9, 5, 9, 4])];
+        let expected =
+            vyre_driver::ReferenceBackend::new().dispatch(&deep, inputs(), &config).expect("a result");
+        let given = backend.dispatch(&deep, inputs(), &config).expect("a result");
+        assert_eq!(given.outputs, expected.outputs, "depth {depth}");
+    }
+}

@@ -410,6 +410,11 @@ pub trait BackendExt: VyreBackend {
         self.supports(Feature::Traps)
     }
 
+    /// Whether a launch that runs can be stopped.
+    fn supports_interrupts(&self) -> bool {
+        self.supports(Feature::Interrupts)
+    }
+
     /// Whether floats equal the reference bit for bit.
     fn supports_exact_floats(&self) -> bool {
         self.supports(Feature::ExactFloats)

@@ -17,6 +17,8 @@ pub enum Feature {
     Orderings,
     /// A launch tells which invocation has trapped. Where it does not, traps are notes in memory.
     Traps,
+    /// A launch that runs can be stopped. Where it cannot, timeouts and cancellation are honoured between launches.
+    Interrupts,
     /// A grid barrier inside one launch.
     NativeGridSync,
     /// Memory that stays on the device between calls.
@@ -33,12 +35,13 @@ pub enum Feature {
 
 impl Feature {
     /// Every feature.
-    pub const ALL: [Feature; 11] = [
+    pub const ALL: [Feature; 12] = [
         Feature::ExactFloats,
         Feature::NativeFloats,
         Feature::Atomics64,
         Feature::Orderings,
         Feature::Traps,
+        Feature::Interrupts,
         Feature::NativeGridSync,
         Feature::Resident,
         Feature::HostGridSync,
@@ -55,6 +58,7 @@ impl Feature {
             Feature::Atomics64 => "atomics64",
             Feature::Orderings => "orderings",
             Feature::Traps => "traps",
+            Feature::Interrupts => "interrupts",
             Feature::NativeGridSync => "native_grid_sync",
             Feature::Resident => "resident",
             Feature::HostGridSync => "host_grid_sync",

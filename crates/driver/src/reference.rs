@@ -65,6 +65,7 @@ impl ReferenceBackend {
             Feature::Atomics64,
             Feature::Orderings,
             Feature::Traps,
+            Feature::Interrupts,
             Feature::NativeGridSync,
             Feature::Resident,
             Feature::HostGridSync,

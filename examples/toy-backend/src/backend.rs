@@ -58,7 +58,13 @@ impl Default for ToyBackend {
 impl ToyBackend {
     /// A new instance, with a device of its own.
     pub fn new() -> ToyBackend {
-        let features = [Feature::ExactFloats, Feature::Traps, Feature::NativeGridSync, Feature::Resident];
+        let features = [
+            Feature::ExactFloats,
+            Feature::Traps,
+            Feature::Interrupts,
+            Feature::NativeGridSync,
+            Feature::Resident,
+        ];
         let profile = DeviceProfile {
             backend: "toy",
             device: "toy device".to_owned(),

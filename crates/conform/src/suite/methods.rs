@@ -316,6 +316,7 @@ const METHODS: &[(&str, Use)] = &[
             (b.supports_atomics64(), Feature::Atomics64),
             (b.supports_orderings(), Feature::Orderings),
             (b.supports_traps(), Feature::Traps),
+            (b.supports_interrupts(), Feature::Interrupts),
             (b.supports_exact_floats(), Feature::ExactFloats),
             (b.supports_native_floats(), Feature::NativeFloats),
             (b.supports_native_grid_sync(), Feature::NativeGridSync),

@@ -19,7 +19,7 @@ mod results;
 
 use std::fmt::{self, Debug};
 use std::sync::Arc;
-use vyre_driver::{Error, VyreBackend};
+use vyre_driver::{DispatchConfig, Error, Feature, VyreBackend};
 use vyre_foundation::Program;
 
 /// Starts a fresh instance of the backend that is checked.
@@ -135,6 +135,21 @@ const SUM: &str = "program sum {
     buffer o: output u32[];
     let i = global_id.x;
     o[i] = a[i] + b[i];
+}";
+
+/// A dispatch that does not end for as long as anybody would wait: one launch where launches can be stopped, otherwise
+/// launches without end.
+fn endless(backend: &dyn VyreBackend) -> Result<(Program, DispatchConfig), Failed> {
+    if backend.profile().features.has(Feature::Interrupts) {
+        return Ok((program(ENDLESS)?, DispatchConfig::new()));
+    }
+    Ok((program(RESTLESS)?, DispatchConfig::new().fixpoint(u32::MAX)))
+}
+
+/// Never comes to rest.
+const RESTLESS: &str = "program restless {
+    buffer o: output u32[1];
+    o[0] = o[0] + 1;
 }";
 
 /// Does not end for as long as anybody would wait.

@@ -110,6 +110,11 @@ impl Builder {
         }
     }
 
+    /// How many blocks are open in each other.
+    pub(super) fn depth(&self) -> usize {
+        self.blocks.len()
+    }
+
     pub(super) fn open(&mut self) {
         self.blocks.push(Block::new());
     }

@@ -147,7 +147,7 @@ impl Emitter<'_> {
 
     /// The bits with the one NaN that memory sees.
     pub(super) fn canonical(&mut self, bits: Value) -> Value {
-        if !self.form.floats.is_canonical {
+        if !self.form.manner.floats.is_canonical {
             return bits;
         }
         let is_nan = self.is_nan(bits);
@@ -185,7 +185,7 @@ impl Emitter<'_> {
     }
 
     fn float_equal(&mut self, a: Value, b: Value) -> Value {
-        if self.form.floats.compares {
+        if self.form.manner.floats.compares {
             let [a, b] = self.operands([a, b]);
             return self.b.equal(a, b);
         }
@@ -202,7 +202,7 @@ impl Emitter<'_> {
 
     /// Whether one number is less than another, or not greater; never with NaN.
     fn float_less(&mut self, a: Value, b: Value, how: BinaryOperator) -> Value {
-        if self.form.floats.compares {
+        if self.form.manner.floats.compares {
             let [a, b] = self.operands([a, b]);
             return self.b.binary(how, a, b);
         }

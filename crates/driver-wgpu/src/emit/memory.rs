@@ -54,8 +54,8 @@ fn word(element: Element) -> Scalar {
 }
 
 impl Emitter<'_> {
-    /// Declares the memory of all buffers.
-    pub(super) fn place_buffers(&mut self) {
+    /// Declares the memory of all buffers. Gives the first binding that is left.
+    pub(super) fn place_buffers(&mut self) -> u32 {
         let mut atomic = vec![false; self.kernel.buffers.len()];
         let items = self.kernel.region_ids().flat_map(|region| self.kernel.region(region));
         for item in items {
@@ -82,6 +82,7 @@ impl Emitter<'_> {
             };
             self.places.push(place);
         }
+        binding
     }
 
     fn place_in_storage(
@@ -294,15 +295,15 @@ impl Emitter<'_> {
         Ok(())
     }
 
-    /// Does what a block does, inside.
+    /// Does what a block does, inside, and where the predicate holds.
     fn guarded(&mut self, inside: Inside, accept: Block) {
-        match inside {
-            Inside::Where(condition) => {
-                self.b.push(Statement::If { condition, accept, reject: Block::new() })
-            }
-            Inside::Always => self.b.push(Statement::Block(accept)),
-            Inside::Never => {}
-        }
+        let condition = match (inside, self.predicate) {
+            (Inside::Never, _) => return,
+            (Inside::Always, None) => return self.b.push(Statement::Block(accept)),
+            (Inside::Always, Some(predicate)) => predicate,
+            (Inside::Where(inside), _) => self.predicated(inside),
+        };
+        self.b.push(Statement::If { condition, accept, reject: Block::new() });
     }
 
     /// Clears the bits of a narrow element in its word, then sets them.

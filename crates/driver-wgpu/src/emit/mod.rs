@@ -12,20 +12,24 @@
 //! | 9 + 2k | how many elements slot k has |
 //!
 //! From binding 1 on the slots follow, in the order of the binding plan, each with as many storage bindings as it has
-//! windows. A slot larger than a binding may be is bound in windows of one size; the element decides which is used.
+//! windows. A slot larger than a binding may be is bound in windows of one size; the element decides which is used. A
+//! kernel whose loops are watched has one more binding, the word that says that a loop was cut off.
 //!
 //! An `f32` is a `u32` in the shader, its bits: selections, loads and stores then move bits whatever the driver does.
 //! It becomes a float only as the operand of an operation (`floats`). Lengths come from the parameters and every bound
 //! is checked here, because what is bound is padded.
 
 mod build;
+mod control;
 mod floats;
 mod integers;
 mod memory;
 mod subgroups;
 
-use build::{Builder, Value};
+pub(crate) use control::{Quirks, is_watched};
 pub(crate) use floats::Floats;
+
+use build::{Builder, Value};
 use memory::Place;
 use naga::{
     AddressSpace, Barrier, Binding, BuiltIn, EntryPoint, FunctionArgument, GlobalVariable, Handle,
@@ -46,8 +50,23 @@ pub(crate) struct Form {
     pub(crate) windows: Vec<u32>,
     /// The size of a window of a slot that has several, as a power of two of bytes.
     pub(crate) window_bits: u32,
+    /// How the device is used.
+    pub(crate) manner: Manner,
+}
+
+/// How a device is used: what it does itself, and what it cannot be trusted with.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub(crate) struct Manner {
     /// How floats are computed.
     pub(crate) floats: Floats,
+    /// What the driver cannot be trusted with.
+    pub(crate) quirks: Quirks,
+}
+
+impl Manner {
+    /// Nothing but integers is left to the device, and all of them.
+    pub(crate) const PLAIN: Manner =
+        Manner { floats: Floats::SOFTWARE, quirks: Quirks { cuts_loops: false, forgets_nesting: false } };
 }
 
 /// How many words the parameters of a launch with so many slots take, a multiple of four.
@@ -109,6 +128,10 @@ struct Emitter<'k> {
     named: FxHashMap<(ItemId, u32), Vec<ValueId>>,
     /// The zeros that the driver cannot know.
     zeros: Option<[Value; 2]>,
+    /// Whether the invocation does what is emitted, where that is not said by the block.
+    predicate: Option<Value>,
+    /// Whether a loop was cut off, and the word that says so to the host.
+    watch: Option<(Handle<LocalVariable>, Handle<GlobalVariable>)>,
     /// Workgroup memory through which subgroups talk, for words and for double words.
     exchange: [Option<Handle<GlobalVariable>>; 2],
 }
@@ -156,16 +179,23 @@ impl<'k> Emitter<'k> {
             variables: FxHashMap::default(),
             named,
             zeros: None,
+            predicate: None,
+            watch: None,
             exchange: [None; 2],
         };
-        emitter.place_buffers();
-        if form.floats.is_shielded && floats::needs_shields(kernel) {
+        let next = emitter.place_buffers();
+        if is_watched(kernel, form.manner.quirks) {
+            emitter.watch = Some(control::watch(&mut emitter.b, next));
+        }
+        let is_shielded = form.manner.floats.is_shielded && floats::needs_shields(kernel);
+        if is_shielded || emitter.watch.is_some() {
             emitter.zeros = Some([emitter.parameter(3), emitter.parameter(7)]);
         }
         emitter
     }
 
     fn finish(mut self, entry: &str) -> naga::Module {
+        self.report_cut();
         self.b.finish();
         let size = self.kernel.workgroup_size;
         self.b.module.entry_points.push(EntryPoint {
@@ -362,83 +392,6 @@ impl<'k> Emitter<'k> {
             return Err(Error::Internal("a grid barrier inside a launch".to_owned()));
         }
         self.b.push(Statement::ControlBarrier(Barrier::STORAGE | Barrier::WORK_GROUP));
-        Ok(())
-    }
-
-    fn branch(
-        &mut self,
-        id: ItemId,
-        cond: ValueId,
-        regions: [RegionId; 2],
-        yields: &[(ValueId, ValueId)],
-    ) -> Result<()> {
-        let condition = self.get(cond)?;
-        let variables: Vec<_> = (0..yields.len() as u32).map(|k| self.variable(id, k)).collect();
-        let [accept, reject] = [0, 1].map(|side: usize| -> Result<naga::Block> {
-            self.b.open();
-            let ran = self.region(regions[side]);
-            let stored = ran.and_then(|()| {
-                for (yielded, variable) in yields.iter().zip(&variables) {
-                    if let Some(variable) = variable {
-                        let value = self.get(if side == 0 { yielded.0 } else { yielded.1 })?;
-                        self.b.store_local(*variable, value);
-                    }
-                }
-                Ok(())
-            });
-            let block = self.b.close();
-            stored.map(|()| block)
-        });
-        self.b.push(Statement::If { condition, accept: accept?, reject: reject? });
-        self.load_results(id, &variables);
-        Ok(())
-    }
-
-    fn load_results(&mut self, id: ItemId, variables: &[Option<Handle<LocalVariable>>]) {
-        for (k, variable) in (0..).zip(variables) {
-            if let Some(variable) = variable {
-                let value = self.b.load_local(*variable);
-                self.name(id, k, value);
-            }
-        }
-    }
-
-    /// A guarded do-while. All parameters are read before the body runs and written after it.
-    fn repeat(
-        &mut self,
-        id: ItemId,
-        guard: ValueId,
-        first: &[ValueId],
-        body: RegionId,
-        (next, again): (&[ValueId], ValueId),
-    ) -> Result<()> {
-        let condition = self.get(guard)?;
-        let variables: Vec<_> = (0..first.len() as u32).map(|k| self.variable(id, k)).collect();
-        for (value, variable) in first.iter().zip(&variables) {
-            if let Some(variable) = variable {
-                let value = self.get(*value)?;
-                self.b.store_local(*variable, value);
-            }
-        }
-        self.b.open();
-        self.load_results(id, &variables);
-        let ran = self.region(body).and_then(|()| {
-            for (value, variable) in next.iter().zip(&variables) {
-                if let Some(variable) = variable {
-                    let value = self.get(*value)?;
-                    self.b.store_local(*variable, value);
-                }
-            }
-            let again = self.get(again)?;
-            Ok(self.b.not(again))
-        });
-        let body = self.b.close();
-        let repeated = Statement::Loop { body, continuing: naga::Block::new(), break_if: Some(ran?) };
-        self.b.open();
-        self.b.push(repeated);
-        let accept = self.b.close();
-        self.b.push(Statement::If { condition, accept, reject: naga::Block::new() });
-        self.load_results(id, &variables);
         Ok(())
     }
 }

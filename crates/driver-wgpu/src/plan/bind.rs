@@ -58,7 +58,13 @@ impl Planner<'_> {
         let shader = pipeline.variant(self.gpu, bound.iter().map(|bound| bound.windows).collect())?;
         let most = self.gpu.limits.max_compute_workgroups_per_dimension;
         let slices = Slices::new(workgroups, most)?;
-        let group = self.group(&shader, &bound);
+        let mut group = self.group(&shader, &bound);
+        if shader.is_watched {
+            let cut = self.cut()?;
+            used.push((cut, true));
+            group.bindings.push((cut.buffer, cut.offset, ALIGNMENT));
+        }
+        let group = self.number_of(group);
         let used: Arc<[(Range, bool)]> = used.into();
         for (base, count) in slices.iter() {
             let parameters = self.parameters(workgroups, base, &bound)?;
@@ -120,7 +126,17 @@ impl Planner<'_> {
         Ok(Range::new(buffer, 0, ALIGNMENT))
     }
 
-    fn group(&mut self, shader: &Variant, bound: &[Bound]) -> usize {
+    /// The word that says that a loop was cut off: one for all launches of the batch.
+    fn cut(&mut self) -> Result<Range> {
+        let buffer = match self.plan.cut {
+            Some(buffer) => buffer,
+            None => self.lease(ALIGNMENT, true)?,
+        };
+        self.plan.cut = Some(buffer);
+        Ok(Range::new(buffer, 0, 4))
+    }
+
+    fn group(&self, shader: &Variant, bound: &[Bound]) -> Group {
         let window = 1u64 << self.gpu.limits.max_storage_buffer_binding_size.ilog2();
         let mut bindings = Vec::with_capacity(bound.len());
         for Bound { whole, windows, .. } in bound {
@@ -131,7 +147,11 @@ impl Planner<'_> {
             );
         }
         let parameter_bytes = parameter_words(bound.len()) as u64 * 4;
-        let group = Group { shader: shader.id, parameter_bytes, bindings };
+        Group { shader: shader.id, parameter_bytes, bindings }
+    }
+
+    /// The number of a bind group. Equal ones have one.
+    fn number_of(&mut self, group: Group) -> usize {
         if let Some(known) = self.groups.get(&group) {
             return *known;
         }

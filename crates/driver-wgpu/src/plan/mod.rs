@@ -110,6 +110,9 @@ pub(crate) struct Plan<'b> {
     pub(crate) conditional: Vec<(u32, Counts)>,
     /// Where the arguments are read, if something depends on them.
     pub(crate) arguments_at: Option<Spot>,
+    /// The buffer of the word that says that a loop was cut off, if a kernel is watched, and where it is read.
+    pub(crate) cut: Option<usize>,
+    pub(crate) cut_at: Option<Spot>,
 }
 
 impl Plan<'_> {
@@ -175,6 +178,8 @@ impl<'b> Planner<'b> {
                 counts: Counts::default(),
                 conditional: Vec::new(),
                 arguments_at: None,
+                cut: None,
+                cut_at: None,
             },
             temporaries: Vec::new(),
             residents: FxHashMap::default(),
@@ -335,6 +340,11 @@ impl<'b> Planner<'b> {
             let spot = self.spot(bytes);
             self.plan.ops.push(Op::ReadBack { from: Range::new(ARGUMENTS, 0, bytes), to: spot });
             self.plan.arguments_at = Some(spot);
+        }
+        if let Some(buffer) = self.plan.cut {
+            let spot = self.spot(4);
+            self.plan.ops.push(Op::ReadBack { from: Range::new(buffer, 0, 4), to: spot });
+            self.plan.cut_at = Some(spot);
         }
         self.settle_controls()?;
         // Whatever is bound of the data ends inside it.

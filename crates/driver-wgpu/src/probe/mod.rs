@@ -1,4 +1,5 @@
-//! Which short forms of float operations a device has earned.
+//! What a device can be trusted with: which short forms of float operations it has earned, and how its driver treats
+//! loops and conditions.
 //!
 //! Every operation has a form that is right on any device whose integers are: a sequence of integer operations. The
 //! short form leaves the operation to the device, with shielded operands. Drivers differ in which operations they round
@@ -6,12 +7,13 @@
 //! kind by kind, programs of random expression graphs run on it and on the reference, and one different byte means that
 //! the kind stays in software. What was found is kept on disk, by device and version of its driver.
 
+mod control;
 pub(crate) mod graphs;
 #[cfg(test)]
 mod tests;
 
 use crate::backend::Core;
-use crate::emit::Floats;
+use crate::emit::{Floats, Manner, Quirks};
 use crate::execute::execute;
 use crate::gpu::lock;
 use crate::pipeline::WgpuPipeline;
@@ -31,59 +33,80 @@ const GRAPHS: usize = 64;
 /// How many rows of inputs each graph is computed for.
 const ROWS: usize = 256;
 /// Changes when devices must be tried again.
-const VERSION: u8 = 1;
+const VERSION: u8 = 2;
 
 /// What was found in this process, by the names of devices and drivers.
-static FOUND: LazyLock<Mutex<FxHashMap<String, Floats>>> = LazyLock::new(Mutex::default);
+static FOUND: LazyLock<Mutex<FxHashMap<String, Manner>>> = LazyLock::new(Mutex::default);
 
-/// The forms that a device has earned, from what was found before or by trying.
-pub(crate) fn floats(core: &Core, disk: Option<&DiskCache>) -> Result<Floats> {
+/// How a device is used, from what was found before or by trying.
+pub(crate) fn manner(core: &Core, disk: Option<&DiskCache>) -> Result<Manner> {
     let profile = core.profile();
     let name = format!("{} {}", profile.device, profile.version);
     // Held while a device is tried: others that want it would only try it too.
     let mut found = lock(&FOUND);
-    if let Some(floats) = found.get(&name) {
-        return Ok(*floats);
+    if let Some(manner) = found.get(&name) {
+        return Ok(*manner);
     }
-    let key = Key::new(&[b"floats", &[VERSION], name.as_bytes()]);
+    let key = Key::new(&[b"manner", &[VERSION], name.as_bytes()]);
     let kept = disk.and_then(|disk| disk.get(&key)).and_then(|bytes| decode(&bytes));
-    let floats = match kept {
-        Some(floats) => floats,
+    let manner = match kept {
+        Some(manner) => manner,
         None => {
             let _span = tracing::debug_span!("probe", device = %name).entered();
-            let floats = earned(core)?;
+            let quirks = quirks(core)?;
+            let manner = Manner { floats: earned(core, quirks)?, quirks };
             if let Some(disk) = disk {
-                disk.put(&key, &encode(floats));
+                disk.put(&key, &encode(manner));
             }
-            floats
+            manner
         }
     };
-    found.insert(name, floats);
-    Ok(floats)
+    found.insert(name, manner);
+    Ok(manner)
 }
 
-/// A byte per kind: whether it was earned.
-fn encode(floats: Floats) -> Vec<u8> {
-    Kind::ALL.into_iter().map(|kind| u8::from(floats.has(kind))).collect()
+/// A byte for each kind that was earned and for each quirk.
+fn encode(Manner { floats, quirks }: Manner) -> Vec<u8> {
+    let kinds = Kind::ALL.into_iter().map(|kind| floats.has(kind));
+    kinds.chain([quirks.cuts_loops, quirks.forgets_nesting]).map(u8::from).collect()
 }
 
-fn decode(bytes: &[u8]) -> Option<Floats> {
-    let is_one = bytes.len() == Kind::ALL.len() && bytes.iter().all(|byte| *byte < 2);
-    let earned = Kind::ALL.into_iter().zip(bytes).filter(|(_, byte)| **byte == 1);
-    is_one.then(|| earned.fold(Floats::SOFTWARE, |floats, (kind, _)| floats.with(kind)))
+fn decode(bytes: &[u8]) -> Option<Manner> {
+    let (kinds, [cuts_loops, forgets_nesting]) = bytes.split_last_chunk()?;
+    let is_one = kinds.len() == Kind::ALL.len() && bytes.iter().all(|byte| *byte < 2);
+    let earned = Kind::ALL.into_iter().zip(kinds).filter(|(_, byte)| **byte == 1);
+    let floats = earned.fold(Floats::SOFTWARE, |floats, (kind, _)| floats.with(kind));
+    let quirks = Quirks { cuts_loops: *cuts_loops == 1, forgets_nesting: *forgets_nesting == 1 };
+    is_one.then_some(Manner { floats, quirks })
 }
 
 /// What users are told.
-pub(crate) fn verdicts(floats: Floats, backend: wgpu::Backend) -> Vec<Verdict> {
+pub(crate) fn verdicts(Manner { floats, quirks }: Manner, backend: wgpu::Backend) -> Vec<Verdict> {
     // What the project tests thoroughly is Vulkan; elsewhere the trial at the start is all there is.
-    let doubt = (backend != wgpu::Backend::Vulkan)
-        .then_some("only tried at the start, on no driver of this kind tested");
-    let verdict = |kind: Kind| Verdict { what: kind.name(), by_device: floats.has(kind), doubt };
-    Kind::ALL.into_iter().map(verdict).collect()
+    let doubt = (backend != wgpu::Backend::Vulkan).then_some("tried at the start only");
+    let verdict = |what, by_device| Verdict { what, by_device, doubt };
+    let kinds = Kind::ALL.into_iter().map(|kind| verdict(kind.name(), floats.has(kind)));
+    let control = [("long loops", !quirks.cuts_loops), ("deep nesting", !quirks.forgets_nesting)];
+    kinds.chain(control.map(|(what, by_device)| verdict(what, by_device))).collect()
 }
 
-/// Tries a device out.
-fn earned(core: &Core) -> Result<Floats> {
+/// Tries how a driver treats loops and conditions.
+fn quirks(core: &Core) -> Result<Quirks> {
+    let reference = ReferenceBackend::new();
+    let is_right = |(program, input): (Program, Vec<u8>)| -> Result<bool> {
+        let config = DispatchConfig::new().grid([1, 1, 1]);
+        let expected = reference.dispatch_borrowed(&program, &[&input], &config)?;
+        let given = run(core, program, &input, Manner::PLAIN)?;
+        Ok(expected.outputs.first() == Some(&given))
+    };
+    let cuts_loops = !is_right(control::long_loop())?;
+    let forgets_nesting = !is_right(control::deep_nesting())?;
+    tracing::debug!(cuts_loops, forgets_nesting, "tried");
+    Ok(Quirks { cuts_loops, forgets_nesting })
+}
+
+/// Tries which float operations a device does right.
+fn earned(core: &Core, quirks: Quirks) -> Result<Floats> {
     let reference = ReferenceBackend::new();
     let mut floats = Floats::SOFTWARE;
     // Every kind is tried together with those that were earned before it: it is between operations that things break.
@@ -93,7 +116,8 @@ fn earned(core: &Core) -> Result<Floats> {
         kinds.push(kind);
         let mixed = Graphs { seed: 1, count: GRAPHS, rows: ROWS, kinds: &kinds };
         let alone = Graphs { seed: 2, count: GRAPHS / 2, rows: ROWS, kinds: &[kind] };
-        let is_right = agrees(core, &reference, &alone, tried)? && agrees(core, &reference, &mixed, tried)?;
+        let manner = Manner { floats: tried, quirks };
+        let is_right = agrees(core, &reference, &alone, manner)? && agrees(core, &reference, &mixed, manner)?;
         tracing::debug!(kind = kind.name(), is_right, "tried");
         if is_right {
             floats = tried;
@@ -109,17 +133,17 @@ pub(crate) fn agrees(
     core: &Core,
     reference: &ReferenceBackend,
     graphs: &Graphs<'_>,
-    floats: Floats,
+    manner: Manner,
 ) -> Result<bool> {
     let (program, input) = graphs.program();
     let config = DispatchConfig::new().grid([1, 1, 1]);
     let expected = reference.dispatch_borrowed(&program, &[&input], &config)?;
-    let given = run(core, program, &input, floats)?;
+    let given = run(core, program, &input, manner)?;
     Ok(expected.outputs.first() == Some(&given))
 }
 
-/// Runs a program of graphs in one workgroup, with these forms.
-fn run(core: &Core, program: Program, input: &[u8], floats: Floats) -> Result<Vec<u8>> {
+/// Runs a program with one input and one output in one workgroup.
+fn run(core: &Core, program: Program, input: &[u8], manner: Manner) -> Result<Vec<u8>> {
     let unit = Unit::new(program)?;
     let slots = unit.bindings().slots();
     let bytes = slots.get(1).and_then(|slot| slot.count()).map_or(0, |count| u64::from(count) * 4);
@@ -128,7 +152,7 @@ fn run(core: &Core, program: Program, input: &[u8], floats: Floats) -> Result<Ve
     let mut batch = Batch::default();
     let x = batch.temporary(Temporary::Borrowed(Cow::Borrowed(input)));
     let o = batch.temporary(Temporary::Zeroed { bytes });
-    let pipeline = Arc::new(WgpuPipeline::compile(&core.gpu(), &unit, floats)?);
+    let pipeline = Arc::new(WgpuPipeline::compile(&core.gpu(), &unit, manner)?);
     batch.push(Action::Launch(Launch { pipeline, bindings: vec![x, o], grid }));
     batch.push(Action::Read { from: o });
     let pins = core.pin(&batch)?;

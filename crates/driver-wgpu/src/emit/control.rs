@@ -1,0 +1,280 @@
+//! Branches and loops, also on drivers that cannot be trusted with them.
+//!
+//! Some drivers end a loop after so many rounds, and some forget conditions that are nested too deep; both without a
+//! word. Which do is found out by trying (`probe`). There a loop is *watched*: each round notes whether another one is to
+//! follow, in a way that the driver cannot see through, and who leaves the loop with that note was cut off. And branches
+//! that are nested too deep are flattened: every operation is total, so both sides are computed, effects ask for a
+//! predicate, and results are selected.
+
+use super::Emitter;
+use super::build::{Builder, Value};
+use naga::{
+    AddressSpace, Block, GlobalVariable, Handle, LocalVariable, MemoryDecorations, ResourceBinding, Scalar,
+    Statement, StorageAccess,
+};
+use vyre_driver::{Error, Result};
+use vyre_foundation::{BinOp, Literal, Type};
+use vyre_lower::{Item, ItemId, Kernel, RegionId, Value as Row, ValueId};
+
+/// What a driver cannot be trusted with.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
+pub(crate) struct Quirks {
+    /// It ends loops after some tens of thousands of rounds.
+    pub(crate) cuts_loops: bool,
+    /// It forgets conditions that are nested deep.
+    pub(crate) forgets_nesting: bool,
+}
+
+/// How many blocks may be open on a driver that forgets them.
+const DEPTH: usize = 64;
+
+/// So few rounds no driver cuts off.
+const ROUNDS: u64 = 1 << 14;
+
+/// Whether the loops of a kernel are watched.
+pub(crate) fn is_watched(kernel: &Kernel, quirks: Quirks) -> bool {
+    quirks.cuts_loops && rounds(kernel) > ROUNDS
+}
+
+/// How many rounds all loops of a kernel make in one invocation, where that is known; otherwise far too many.
+fn rounds(kernel: &Kernel) -> u64 {
+    let mut outer = vec![1u64; kernel.regions.start.len()];
+    let mut sum = 0u64;
+    // Regions are numbered before what is nested in them.
+    for region in kernel.region_ids() {
+        let here = outer[region.index()];
+        for id in kernel.region(region) {
+            match kernel.item(id) {
+                Item::If { then, otherwise, .. } => {
+                    outer[then.index()] = here;
+                    outer[otherwise.index()] = here;
+                }
+                Item::Loop { body, .. } => {
+                    let all = here.saturating_mul(trips(kernel, id).unwrap_or(u64::MAX));
+                    outer[body.index()] = all;
+                    sum = sum.saturating_add(all);
+                }
+                _ => {}
+            }
+        }
+    }
+    sum
+}
+
+/// The most rounds of a loop between two constants.
+fn trips(kernel: &Kernel, id: ItemId) -> Option<u64> {
+    let Item::Loop { guard, first, next, again, .. } = kernel.item(id) else { return None };
+    let word = |row: ValueId| match kernel.value(row) {
+        Row::Const(Literal::U32(word)) => Some(word),
+        _ => None,
+    };
+    let less = |row: ValueId| match kernel.value(row) {
+        Row::Binary { op: BinOp::Lt, ty: Type::U32, a, b } => Some((a, b)),
+        _ => None,
+    };
+    let (from, to) = less(guard)?;
+    let more = match kernel.value(again) {
+        Row::Binary { op: BinOp::And, a, .. } => a,
+        _ => again,
+    };
+    let (counted, end) = less(more)?;
+    let Row::Binary { op: BinOp::Add, a: param, b: one, .. } = kernel.value(counted) else { return None };
+    let Row::Param { item, index, .. } = kernel.value(param) else { return None };
+    let index = index as usize;
+    let counts =
+        item == id && end == to && word(one) == Some(1) && first[index] == from && next[index] == counted;
+    counts.then_some(())?;
+    Some(u64::from(word(to)?.saturating_sub(word(from)?)))
+}
+
+/// The note of an invocation that a loop was cut off, and the word for the host.
+pub(super) fn watch(b: &mut Builder, binding: u32) -> (Handle<LocalVariable>, Handle<GlobalVariable>) {
+    let ty = b.array_type(Scalar::U32, false, None);
+    let word = b.global(GlobalVariable {
+        name: Some("cut_off".to_owned()),
+        space: AddressSpace::Storage { access: StorageAccess::LOAD | StorageAccess::STORE },
+        binding: Some(ResourceBinding { group: 0, binding }),
+        ty,
+        init: None,
+        memory_decorations: MemoryDecorations::empty(),
+    });
+    let ty = b.scalar_type(Scalar::U32);
+    (b.local(ty), word)
+}
+
+impl Emitter<'_> {
+    /// At the end: tells the host that a loop was cut off.
+    pub(super) fn report_cut(&mut self) {
+        let Some((note, word)) = self.watch else { return };
+        let noted = self.b.load_local(note);
+        let (zero, one) = (self.b.u32(0), self.b.u32(1));
+        let condition = self.b.binary(naga::BinaryOperator::NotEqual, noted, zero);
+        self.b.open();
+        let base = self.b.global_value(word);
+        let pointer = self.b.access(base, zero);
+        self.b.store(pointer, one);
+        let accept = self.b.close();
+        self.b.push(Statement::If { condition, accept, reject: Block::new() });
+    }
+
+    /// A condition and the predicate, where there is one.
+    pub(super) fn predicated(&mut self, condition: Value) -> Value {
+        match self.predicate {
+            Some(predicate) => self.b.both(predicate, condition),
+            None => condition,
+        }
+    }
+
+    pub(super) fn branch(
+        &mut self,
+        id: ItemId,
+        cond: ValueId,
+        regions: [RegionId; 2],
+        yields: &[(ValueId, ValueId)],
+    ) -> Result<()> {
+        let condition = self.get(cond)?;
+        let is_deep = self.form.manner.quirks.forgets_nesting && self.b.depth() >= DEPTH;
+        if is_deep || self.predicate.is_some() {
+            return self.flat_branch(id, condition, regions, yields);
+        }
+        let variables: Vec<_> = (0..yields.len() as u32).map(|k| self.variable(id, k)).collect();
+        let [accept, reject] = [0, 1].map(|side: usize| -> Result<Block> {
+            self.b.open();
+            let ran = self.region(regions[side]).and_then(|()| {
+                let yielded = yields.iter().map(|(a, b)| if side == 0 { *a } else { *b });
+                self.store_all(&variables, yielded)
+            });
+            let block = self.b.close();
+            ran.map(|()| block)
+        });
+        self.b.push(Statement::If { condition, accept: accept?, reject: reject? });
+        self.load_results(id, &variables);
+        Ok(())
+    }
+
+    /// Both sides of a branch, with their effects under a predicate.
+    fn flat_branch(
+        &mut self,
+        id: ItemId,
+        condition: Value,
+        regions: [RegionId; 2],
+        yields: &[(ValueId, ValueId)],
+    ) -> Result<()> {
+        let outer = self.predicate;
+        let not = self.b.not(condition);
+        for (side, region) in [condition, not].into_iter().zip(regions) {
+            self.predicate = outer;
+            self.predicate = Some(self.predicated(side));
+            self.region(region)?;
+        }
+        self.predicate = outer;
+        for (k, (a, b)) in (0..).zip(yields) {
+            if self.named.contains_key(&(id, k)) {
+                let (a, b) = (self.get(*a)?, self.get(*b)?);
+                let value = self.b.select(condition, a, b);
+                self.name(id, k, value);
+            }
+        }
+        Ok(())
+    }
+
+    fn store_all(
+        &mut self,
+        variables: &[Option<Handle<LocalVariable>>],
+        values: impl Iterator<Item = ValueId>,
+    ) -> Result<()> {
+        for (value, variable) in values.zip(variables) {
+            if let Some(variable) = variable {
+                let value = self.get(value)?;
+                self.b.store_local(*variable, value);
+            }
+        }
+        Ok(())
+    }
+
+    fn load_results(&mut self, id: ItemId, variables: &[Option<Handle<LocalVariable>>]) {
+        for (k, variable) in (0..).zip(variables) {
+            if let Some(variable) = variable {
+                let value = self.b.load_local(*variable);
+                self.name(id, k, value);
+            }
+        }
+    }
+
+    /// A guarded do-while. All parameters are read before the body runs and written after it.
+    pub(super) fn repeat(
+        &mut self,
+        id: ItemId,
+        guard: ValueId,
+        first: &[ValueId],
+        body: RegionId,
+        (next, again): (&[ValueId], ValueId),
+    ) -> Result<()> {
+        let guard = self.get(guard)?;
+        let condition = self.predicated(guard);
+        let variables: Vec<_> = (0..first.len() as u32).map(|k| self.variable(id, k)).collect();
+        self.store_all(&variables, first.iter().copied())?;
+        let watched = self.begin_watch();
+        // From here on the guard says it.
+        let predicate = self.predicate.take();
+        self.b.open();
+        self.b.open();
+        let ran = self.body(id, &variables, body, (next, again), watched);
+        let inside = self.b.close();
+        let repeated =
+            ran.map(|done| Statement::Loop { body: inside, continuing: Block::new(), break_if: Some(done) });
+        repeated.map(|repeated| self.b.push(repeated))?;
+        let accept = self.b.close();
+        self.predicate = predicate;
+        self.b.push(Statement::If { condition, accept, reject: Block::new() });
+        self.end_watch(watched);
+        self.load_results(id, &variables);
+        Ok(())
+    }
+
+    /// A round of a loop. Gives whether it was the last one.
+    fn body(
+        &mut self,
+        id: ItemId,
+        variables: &[Option<Handle<LocalVariable>>],
+        body: RegionId,
+        (next, again): (&[ValueId], ValueId),
+        watched: Option<Handle<LocalVariable>>,
+    ) -> Result<Value> {
+        if self.form.manner.quirks.forgets_nesting && self.b.depth() >= DEPTH + 8 {
+            return Err(Error::Unsupported {
+                feature: "a loop inside so many others".to_owned(),
+                backend: crate::NAME,
+                help: format!("the driver takes about {DEPTH} conditions and loops in each other"),
+            });
+        }
+        self.load_results(id, variables);
+        self.region(body)?;
+        self.store_all(variables, next.iter().copied())?;
+        let again = self.get(again)?;
+        if let (Some(watched), Some([zero, _])) = (watched, self.zeros) {
+            let (none, one) = (self.b.u32(0), self.b.u32(1));
+            let more = self.b.select(again, one, none);
+            let more = self.b.xor(more, zero);
+            self.b.store_local(watched, more);
+        }
+        Ok(self.b.not(again))
+    }
+
+    /// The note that another round of a loop is to follow, where it is watched.
+    fn begin_watch(&mut self) -> Option<Handle<LocalVariable>> {
+        self.watch?;
+        let ty = self.b.scalar_type(Scalar::U32);
+        let watched = self.b.local(ty);
+        let none = self.b.u32(0);
+        self.b.store_local(watched, none);
+        Some(watched)
+    }
+
+    fn end_watch(&mut self, watched: Option<Handle<LocalVariable>>) {
+        let (Some(watched), Some((note, _))) = (watched, self.watch) else { return };
+        let (left, noted) = (self.b.load_local(watched), self.b.load_local(note));
+        let noted = self.b.or(noted, left);
+        self.b.store_local(note, noted);
+    }
+}
