@@ -8,7 +8,7 @@
 //!
 //! With the device's own floats nothing is shielded.
 
-use super::{Emitter, Value};
+use super::{Emitter, Form, Value};
 use naga::{BinaryOperator, Expression, MathFunction, Scalar, ScalarKind};
 use vyre_driver::{Error, Result};
 use vyre_foundation::{BinOp, Literal, Type, UnOp};
@@ -76,9 +76,8 @@ const MAGNITUDE: u32 = 0x7fff_ffff;
 /// The NaN that memory sees.
 const NAN: u32 = 0x7fc0_0000;
 
-/// Whether a constant has the bits of 1 or -1 as a float, of whatever type it is. Drivers that do not tell integers from
-/// floats make a conversion of a condition of a selection between one of them and zero, and lose the sign of the zero.
-pub(super) fn looks_like_one(literal: Literal) -> bool {
+/// Whether a constant has the bits of 1 or -1 as a float, of whatever type it is.
+fn looks_like_one(literal: Literal) -> bool {
     let bits = literal.bits();
     match literal.ty() {
         Type::U64 | Type::I64 => bits << 1 == 1f64.to_bits() << 1,
@@ -86,14 +85,29 @@ pub(super) fn looks_like_one(literal: Literal) -> bool {
     }
 }
 
+/// Whether a constant is hidden from the driver, because drivers rewrite wrongly what they see it in. One that does not
+/// tell integers from floats makes a conversion of the condition of a selection between 1 or -1 and zero, and loses the
+/// sign of the zero. One compares a number that was extended to 64 bits with a constant, and forgets its sign.
+pub(super) fn is_hidden(literal: Literal, form: &Form) -> bool {
+    match literal.ty() {
+        Type::I64 => true,
+        Type::F32 => form.manner.floats.is_shielded && looks_like_one(literal),
+        _ => looks_like_one(literal),
+    }
+}
+
 /// Whether a kernel has anything of which the driver may know nothing.
-pub(super) fn needs_shields(kernel: &Kernel) -> bool {
+pub(super) fn needs_zeros(kernel: &Kernel, form: &Form) -> bool {
+    let is_shielded = form.manner.floats.is_shielded;
     kernel.rows().any(|row| match kernel.value(row) {
-        Row::Const(literal) => looks_like_one(literal),
-        Row::Binary { ty, .. } | Row::Unary { ty, .. } => ty == Type::F32,
-        Row::Fma { .. } => true,
-        Row::Cast { from, to, .. } => from == Type::F32 || to == Type::F32,
-        _ => false,
+        Row::Const(literal) => is_hidden(literal, form),
+        Row::Binary { ty, .. } | Row::Unary { ty, .. } => ty == Type::I64 || is_shielded && ty == Type::F32,
+        Row::Fma { .. } => is_shielded,
+        Row::Cast { from, to, .. } => {
+            let is = |ty: Type| from == ty || to == ty;
+            is(Type::I64) || is_shielded && is(Type::F32)
+        }
+        row => row.ty() == Type::I64,
     })
 }
 
@@ -103,7 +117,7 @@ impl Emitter<'_> {
         let mut number = 0;
         operands.map(|mut bits| {
             number += 1;
-            if let Some(zeros) = self.zeros {
+            if let (true, Some(zeros)) = (self.form.manner.floats.is_shielded, self.zeros) {
                 for (bit, zero) in zeros.into_iter().enumerate() {
                     if number >> bit & 1 == 1 {
                         bits = self.b.xor(bits, zero);

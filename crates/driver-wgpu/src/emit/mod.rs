@@ -187,8 +187,7 @@ impl<'k> Emitter<'k> {
         if is_watched(kernel, form.manner.quirks) {
             emitter.watch = Some(control::watch(&mut emitter.b, next));
         }
-        let is_shielded = form.manner.floats.is_shielded && floats::needs_shields(kernel);
-        if is_shielded || emitter.watch.is_some() {
+        if floats::needs_zeros(kernel, form) || emitter.watch.is_some() {
             emitter.zeros = Some([emitter.parameter(3), emitter.parameter(7)]);
         }
         emitter
@@ -233,7 +232,7 @@ impl<'k> Emitter<'k> {
 
     fn constant(&mut self, literal: Literal) -> Value {
         let bits = literal.bits();
-        if let (true, Some([zero, _])) = (floats::looks_like_one(literal), self.zeros) {
+        if let (true, Some([zero, _])) = (floats::is_hidden(literal, self.form), self.zeros) {
             return self.shielded_constant(literal, zero);
         }
         match literal.ty() {
