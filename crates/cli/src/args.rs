@@ -106,6 +106,9 @@ pub struct RunArgs {
     /// Where to run it
     #[arg(long, value_enum, default_value = "auto")]
     pub backend: Backend,
+    /// A part of the name of the device: `vyre devices` lists them; means `--backend wgpu`
+    #[arg(long, value_name = "NAME")]
+    pub device: Option<String>,
     /// An input, in one of the forms that `values::parse` reads
     #[arg(long = "in", value_name = "NAME=VALUE", value_parser = pair)]
     #[arg(help = "An input: [1,2,3], @file.bin, @file.npy, zeros:N, iota:N, fill:V:N or random:SEED:N")]

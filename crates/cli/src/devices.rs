@@ -80,6 +80,19 @@ fn describe(profile: &DeviceProfile, line: &mut impl FnMut(&str, String)) {
         line("memory", format!("{bytes} bytes"));
     }
     line("parallel", format!("{} at once", limits.parallelism));
+    let names = |by_device: bool| {
+        let told = profile.verdicts.iter().filter(|verdict| verdict.by_device == by_device);
+        told.map(|verdict| verdict.what).collect::<Vec<_>>().join(", ")
+    };
+    for (label, by_device) in [("trusted", true), ("replaced", false)] {
+        let names = names(by_device);
+        if !names.is_empty() {
+            line(label, names);
+        }
+    }
+    if let Some(doubt) = profile.verdicts.iter().find_map(|verdict| verdict.doubt) {
+        line("doubt", doubt.to_owned());
+    }
 }
 
 #[derive(Serialize)]
@@ -91,7 +104,16 @@ struct Device<'a> {
     version: Option<&'a str>,
     features: Vec<&'static str>,
     limits: Option<Limits>,
+    verdicts: Vec<Verdict<'a>>,
     error: Option<ErrorJson>,
+}
+
+/// What a device was tried with: whether it does that itself or something takes its place.
+#[derive(Serialize)]
+struct Verdict<'a> {
+    what: &'a str,
+    by_device: bool,
+    doubt: Option<&'a str>,
 }
 
 #[derive(Serialize)]
@@ -122,6 +144,10 @@ impl<'a> Device<'a> {
                 max_workgroup_bytes: profile.limits.max_workgroup_bytes,
                 memory_bytes: profile.limits.memory_bytes,
                 parallelism: profile.limits.parallelism,
+            }),
+            verdicts: profile.map_or(Vec::new(), |profile| {
+                let told = profile.verdicts.iter();
+                told.map(|v| Verdict { what: v.what, by_device: v.by_device, doubt: v.doubt }).collect()
             }),
             error: entry.started.as_ref().err().and_then(|failure| failure.errors().into_iter().next()),
         }

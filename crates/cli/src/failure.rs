@@ -156,6 +156,7 @@ fn exit_code(error: &Error) -> u8 {
         | Error::ResidencyExceeded { .. }
         | Error::DeviceLost { .. }
         | Error::ShutDown { .. }
+        | Error::Busy { .. }
         | Error::UnknownBackend { .. }
         | Error::NoBackend { .. }
         | Error::Cache(_) => 3,

@@ -1,6 +1,6 @@
 //! `vyre run`: reads a program, gathers its inputs, runs it and shows what it returns.
 
-use crate::args::{Float, Route, RunArgs};
+use crate::args::{Backend, Float, Route, RunArgs};
 use crate::failure::Failure;
 use crate::progress::{Progress, Stage};
 use crate::source::Source;
@@ -13,6 +13,7 @@ use vyre_driver::{
     BackendExt, Counters, DispatchConfig, DispatchOutput, Error, Feature, FloatMode, Requirements,
     VyreBackend, acquire, acquire_preferred, registry,
 };
+use vyre_driver_wgpu::{WgpuBackend, WgpuOptions};
 use vyre_foundation::{BufferDecl, InputError, Program};
 
 /// What a run gave, with what a report says about it.
@@ -95,11 +96,26 @@ fn execute(args: &RunArgs) -> Result<Finished, Failure> {
 
 /// Starts the backend that is to run the program, and no other.
 fn choose(args: &RunArgs) -> Result<Arc<dyn VyreBackend>, Failure> {
+    if let Some(device) = &args.device {
+        return on_device(args.backend, device);
+    }
     let Some(name) = args.backend.name() else { return prefer(args.float) };
     acquire(name).map_err(|error| match error {
         Error::UnknownBackend { .. } => Failure::NoBackend(name),
         error => error.into(),
     })
+}
+
+/// Starts the backend that has devices to choose from, on one of them.
+fn on_device(backend: Backend, device: &str) -> Result<Arc<dyn VyreBackend>, Failure> {
+    if !matches!(backend, Backend::Auto | Backend::Wgpu) {
+        return Err(Failure::Usage {
+            message: "`--device` chooses among the devices of `wgpu`".to_owned(),
+            help: "use it with `--backend wgpu`, or leave it out".to_owned(),
+        });
+    }
+    let options = WgpuOptions { device: Some(device.to_owned()), ..WgpuOptions::default() };
+    Ok(Arc::new(WgpuBackend::with_options(options)?))
 }
 
 /// Starts the best backend that there is. The reference is none of them.

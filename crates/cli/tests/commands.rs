@@ -297,8 +297,8 @@ fn devices_lists_backends_and_says_what_is_missing() {
     let report = json(&vyre(&["devices", "--json"]));
     let backends = report["backends"].as_array().expect("a list");
     let names: Vec<&str> = backends.iter().filter_map(|backend| backend["name"].as_str()).collect();
-    assert_eq!(names, ["cpu", "reference", "wgpu"]);
-    let (cpu, wgpu) = (&backends[0], &backends[2]);
+    assert_eq!(names, ["cpu", "wgpu", "reference"]);
+    let (cpu, wgpu) = (&backends[0], &backends[1]);
     assert_eq!(cpu["available"], true);
     assert!(cpu["version"].as_str().is_some_and(|version| version.contains("cranelift")), "{cpu}");
     let features = cpu["features"].as_array().expect("a list");
@@ -306,10 +306,17 @@ fn devices_lists_backends_and_says_what_is_missing() {
         assert!(features.iter().any(|other| other == feature), "{feature}");
     }
     assert!(cpu["limits"]["parallelism"].as_u64().is_some_and(|threads| threads > 0));
-    assert_eq!((&wgpu["available"], &wgpu["error"]["code"]), (&false.into(), &"C007".into()));
     let text = stdout(&vyre(&["devices"]));
-    for words in ["cpu: all cores", "  features  exact_floats", "reference: ", "wgpu\n  missing   [C007]"] {
+    for words in ["cpu: all cores", "  features  exact_floats", "reference: ", "wgpu: any GPU"] {
         assert!(text.contains(words), "{text}");
+    }
+    if wgpu["available"] == true {
+        let verdicts = wgpu["verdicts"].as_array().expect("a list");
+        assert!(verdicts.iter().any(|verdict| verdict["what"] == "f32 fma"), "{wgpu}");
+        assert!(text.contains("f32 fma"), "{text}");
+    } else {
+        assert_eq!(wgpu["error"]["code"], "D014");
+        assert!(text.contains("missing   [D014]"), "{text}");
     }
 }
 
@@ -381,7 +388,8 @@ fn mistakes_are_explained() {
         (1, "D004", &["no memory"], vec!["run", &grid, "--grid", huge, "--backend", "reference"]),
         (3, "D003", &["a grid of", "vyre devices"], vec!["run", &grid, "--grid", huge]),
         (1, "V011", &["one type"], vec!["run", &broken]),
-        (3, "C007", &["`wgpu` is not available"], vec!["run", &add, "--backend", "wgpu"]),
+        (3, "D014", &["`no such thing`"], vec!["run", &add, "--device", "no such thing"]),
+        (2, "C017", &["--device"], vec!["run", &add, "--backend", "cpu", "--device", "any"]),
         (1, "C016", &["not UTF-8"], vec!["run", &binary]),
         (1, "C015", &["99999999999"], vec!["run", &add, "--in", "a=zeros:99999999999"]),
         (

@@ -205,8 +205,7 @@ impl Gpu {
                 break;
             }
             if start.elapsed() > GRACE {
-                let what = "a dispatch whose time is over still runs on the device of `wgpu`".to_owned();
-                return Err(Error::Config { what, help: "wait until it has ended, or call `try_recover`" });
+                return Err(Error::Busy { backend: NAME });
             }
             std::thread::sleep(Duration::from_millis(1));
         }

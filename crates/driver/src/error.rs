@@ -159,6 +159,14 @@ pub enum Error {
         /// Which one.
         backend: &'static str,
     },
+    /// A launch that cannot be stopped still runs, though nobody waits for it any more.
+    #[error(
+        "a launch whose time was over still runs on the device of `{backend}`. help: try again when it has ended, or call `try_recover`"
+    )]
+    Busy {
+        /// The backend.
+        backend: &'static str,
+    },
     /// A compiler or device contradicts itself: a defect of vyre or of a driver.
     #[error("internal error: {0}. help: please report the program that shows it")]
     Internal(String),
@@ -215,6 +223,7 @@ impl Error {
             Error::UnknownBackend { .. } => "D013",
             Error::NoBackend { .. } => "D014",
             Error::ShutDown { .. } => "D015",
+            Error::Busy { .. } => "D016",
             Error::Segment { source, .. } | Error::Step { source, .. } => source.code(),
             Error::Handle(error) => error.code(),
             Error::Cache(error) => error.code(),

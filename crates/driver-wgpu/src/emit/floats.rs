@@ -101,6 +101,7 @@ pub(super) fn needs_zeros(kernel: &Kernel, form: &Form) -> bool {
     let is_shielded = form.manner.floats.is_shielded;
     kernel.rows().any(|row| match kernel.value(row) {
         Row::Const(literal) => is_hidden(literal, form),
+        Row::Binary { op: BinOp::RotL | BinOp::RotR, ty, .. } if ty.bits() == 64 => true,
         Row::Binary { ty, .. } | Row::Unary { ty, .. } => ty == Type::I64 || is_shielded && ty == Type::F32,
         Row::Fma { .. } => is_shielded,
         Row::Cast { from, to, .. } => {
