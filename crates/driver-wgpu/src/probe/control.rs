@@ -4,8 +4,8 @@ use vyre_foundation::{Axis, BinOp, BufferDecl, Element, Expr, Node, Program};
 
 /// How many rounds a loop is tried with. Drivers that cut loops off do so at 65,535.
 const ROUNDS: u32 = 70_000;
-/// How many conditions are tried in each other. The language has room for 256.
-const DEPTH: u32 = 240;
+/// How many conditions are tried in each other. Drivers that forget them do so at 80; the language has room for 256.
+const DEPTH: u32 = 128;
 
 fn buffers(inputs: u32) -> Vec<BufferDecl> {
     vec![
