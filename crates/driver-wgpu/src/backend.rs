@@ -65,10 +65,6 @@ impl Core {
         }
     }
 
-    pub(crate) fn profile(&self) -> &DeviceProfile {
-        &self.profile
-    }
-
     /// Holds the resident memory that a batch names.
     pub(crate) fn pin(&self, batch: &Batch<'_>) -> Result<Pins<Memory>> {
         self.residents.pin(batch)
@@ -79,12 +75,13 @@ impl Core {
     }
 }
 
-/// Opens the folder in which it is kept what devices can do. Where there can be none, they are tried by each process.
+/// Opens the folder in which it is kept what devices can do, and their code. Where there can be none, each process begins
+/// anew.
 fn open_disk(folder: &std::path::Path) -> Result<Option<DiskCache>> {
     match DiskCache::open(folder.to_owned(), DISK_LIMIT) {
         Ok(disk) => Ok(Some(disk.with_namespace(concat!("wgpu ", env!("CARGO_PKG_VERSION")).as_bytes()))),
         Err(error @ (CacheError::Create { .. } | CacheError::Examine { .. })) => {
-            tracing::warn!(%error, "what devices can do is not kept");
+            tracing::warn!(%error, "nothing is kept");
             Ok(None)
         }
         Err(error) => Err(error.into()),
@@ -100,8 +97,8 @@ impl WgpuBackend {
     /// A backend with these options.
     pub fn with_options(options: WgpuOptions) -> Result<WgpuBackend> {
         let instance = device::instance();
-        let gpu = device::open(&instance, &options, 0)?;
-        let disk = options.cache_folder.as_deref().map(open_disk).transpose()?.flatten();
+        let disk = options.cache_folder.as_deref().map(open_disk).transpose()?.flatten().map(Arc::new);
+        let gpu = device::open(&instance, &options, disk.as_ref(), 0)?;
         let mut core = Core {
             profile: device::profile(&gpu),
             manner: Manner::PLAIN,
@@ -114,7 +111,7 @@ impl WgpuBackend {
             utilities: Utilities::default(),
             telemetry: Telemetry::default(),
         };
-        core.manner = probe::manner(&core, disk.as_ref())?;
+        core.manner = probe::manner(&core)?;
         core.profile.verdicts = probe::verdicts(core.manner, core.gpu().info.backend);
         // What the trials did is nobody's business.
         core.telemetry = Telemetry::default();
@@ -200,8 +197,9 @@ impl VyreBackend for WgpuBackend {
     fn recover(&self) -> Result<Generation> {
         let core = &self.core;
         let _only = core.recovery.lock().unwrap_or_else(PoisonError::into_inner);
-        let epoch = core.gpu().epoch + 1;
-        let opened = Arc::new(device::open(&core.instance, &core.options, epoch)?);
+        let lost = core.gpu();
+        let opened = device::open(&core.instance, &core.options, lost.disk.as_ref(), lost.epoch + 1)?;
+        let opened = Arc::new(opened);
         let mut gpu = core.gpu.write().unwrap_or_else(PoisonError::into_inner);
         core.telemetry.resident_freed(core.residents.bytes());
         let generation = core.residents.recover();

@@ -3,6 +3,7 @@
 use crate::NAME;
 use crate::gpu::Gpu;
 use std::path::PathBuf;
+use std::sync::Arc;
 use vyre_driver::cache::DiskCache;
 use vyre_driver::{DeviceProfile, Error, Feature, Features, Limits, Result};
 use wgpu::{AdapterInfo, DeviceType};
@@ -34,7 +35,12 @@ pub(crate) fn instance() -> wgpu::Instance {
 }
 
 /// Opens the best device that the options allow.
-pub(crate) fn open(instance: &wgpu::Instance, options: &WgpuOptions, epoch: u64) -> Result<Gpu> {
+pub(crate) fn open(
+    instance: &wgpu::Instance,
+    options: &WgpuOptions,
+    disk: Option<&Arc<DiskCache>>,
+    epoch: u64,
+) -> Result<Gpu> {
     let mut adapters = pollster::block_on(instance.enumerate_adapters(wgpu::Backends::PRIMARY));
     adapters.sort_by_key(|adapter| rank(adapter.get_info().device_type));
     let mut reasons = Vec::new();
@@ -43,7 +49,11 @@ pub(crate) fn open(instance: &wgpu::Instance, options: &WgpuOptions, epoch: u64)
         let refused = match lacking(adapter, &info, options) {
             Some(reason) => reason,
             None => match request(adapter) {
-                Ok((device, queue)) => return Ok(Gpu::new(device, queue, info, epoch)),
+                Ok((device, queue)) => {
+                    let mut gpu = Gpu::new(device, queue, info, epoch);
+                    gpu.disk = disk.cloned();
+                    return Ok(gpu);
+                }
                 Err(error) => error.to_string(),
             },
         };
@@ -82,7 +92,9 @@ fn lacking(adapter: &wgpu::Adapter, info: &AdapterInfo, options: &WgpuOptions) -
 }
 
 fn request(adapter: &wgpu::Adapter) -> Result<(wgpu::Device, wgpu::Queue), wgpu::RequestDeviceError> {
-    let wanted = wgpu::Features::SHADER_INT64 | wgpu::Features::SHADER_INT64_ATOMIC_ALL_OPS;
+    let wanted = wgpu::Features::SHADER_INT64
+        | wgpu::Features::SHADER_INT64_ATOMIC_ALL_OPS
+        | wgpu::Features::PIPELINE_CACHE;
     let descriptor = wgpu::DeviceDescriptor {
         label: Some("vyre"),
         required_features: adapter.features() & wanted,
@@ -102,6 +114,9 @@ pub(crate) fn profile(gpu: &Gpu) -> DeviceProfile {
             .collect();
     if gpu.device.features().contains(wgpu::Features::SHADER_INT64_ATOMIC_ALL_OPS) {
         features = features.with(Feature::Atomics64);
+    }
+    if gpu.keeps_code() {
+        features = features.with(Feature::DiskCache);
     }
     let limits = &gpu.limits;
     // wgpu does not tell how many lanes a device has; those of a workgroup are what it surely runs at once.

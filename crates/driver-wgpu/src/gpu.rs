@@ -6,6 +6,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
+use vyre_driver::cache::DiskCache;
 use vyre_driver::{Deadline, Error, Result, Stop};
 use wgpu::{ErrorFilter, PollError, PollType, SubmissionIndex};
 
@@ -23,6 +24,8 @@ pub(crate) struct Gpu {
     pub(crate) info: wgpu::AdapterInfo,
     pub(crate) limits: wgpu::Limits,
     pub(crate) pool: Pool,
+    /// What outlives the process.
+    pub(crate) disk: Option<Arc<DiskCache>>,
     /// Which device of the backend this is, from 0.
     pub(crate) epoch: u64,
     /// Held while the device is polled or given work. A poll that gives up waiting, while another one or a submission
@@ -66,6 +69,7 @@ impl Gpu {
             info,
             limits,
             pool: Pool::default(),
+            disk: None,
             epoch,
             polling: Mutex::default(),
             running: AtomicUsize::new(0),
@@ -73,6 +77,17 @@ impl Gpu {
             uncaught,
             abandoned: Mutex::default(),
         }
+    }
+
+    /// The device and its driver, as a name under which things are kept.
+    pub(crate) fn name(&self) -> String {
+        let wgpu::AdapterInfo { name, backend, driver, driver_info, .. } = &self.info;
+        format!("{name} ({backend}, {driver} {driver_info})")
+    }
+
+    /// Whether the driver gives its code back, so that it can be kept.
+    pub(crate) fn keeps_code(&self) -> bool {
+        self.disk.is_some() && self.device.features().contains(wgpu::Features::PIPELINE_CACHE)
     }
 
     /// The largest buffer. Ours are padded, so it is a multiple of that.

@@ -7,6 +7,7 @@ use rustc_hash::FxHashMap;
 use std::borrow::Cow;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
+use vyre_driver::cache::Key;
 use vyre_driver::{BindingPlan, CompiledPipeline, Error, Result, Unit};
 use vyre_foundation::grid::Grid;
 use vyre_lower::{Kernel, legalize, lower};
@@ -43,6 +44,24 @@ pub(crate) struct Variant {
     /// A number that no other one has.
     pub(crate) id: u64,
     code_bytes: u64,
+}
+
+/// Code that outlives the process.
+struct Kept {
+    key: Key,
+    cache: wgpu::PipelineCache,
+    /// What was there.
+    found: Option<Vec<u8>>,
+}
+
+impl Kept {
+    /// Keeps what the driver gives back, unless it was there.
+    fn keep(self, gpu: &Gpu) {
+        let given = self.cache.get_data().filter(|data| self.found.as_ref() != Some(data));
+        if let (Some(data), Some(disk)) = (given, &gpu.disk) {
+            disk.put(&self.key, &data);
+        }
+    }
 }
 
 impl WgpuPipeline {
@@ -96,9 +115,26 @@ impl WgpuPipeline {
         let code_bytes = estimate(&module);
         gpu.guarded("a compiled program", code_bytes, || {
             let layout = self.layout(gpu, form, is_watched);
-            let pipeline = build_pipeline(gpu, module, &layout);
+            let kept = self.kept(gpu, form);
+            let cache = kept.as_ref().map(|kept| &kept.cache);
+            let pipeline = build_pipeline(gpu, module, &layout, cache);
+            kept.into_iter().for_each(|kept| kept.keep(gpu));
             Ok(Variant { pipeline, layout, is_watched, id: next_id(), code_bytes })
         })
+    }
+
+    /// The code of an earlier process, where the driver gives it back and there is a place for it.
+    fn kept(&self, gpu: &Gpu, form: &Form) -> Option<Kept> {
+        let disk = gpu.disk.as_ref().filter(|_| gpu.keeps_code())?;
+        let form = format!("{form:?}");
+        let key = Key::new(&[b"shader", self.unit.hash().as_bytes(), form.as_bytes(), gpu.name().as_bytes()]);
+        let found = disk.get(&key);
+        let descriptor =
+            wgpu::PipelineCacheDescriptor { label: None, data: found.as_deref(), fallback: true };
+        // SAFETY: what the folder holds under this key was given by the same driver: the folder is the user's own, and
+        // an entry is believed only if it is whole.
+        let cache = unsafe { gpu.device.create_pipeline_cache(&descriptor) };
+        Some(Kept { key, cache, found })
     }
 
     /// Binding 0 is the parameters; then the windows of each slot, and the word of a watched kernel.
@@ -131,7 +167,12 @@ pub(crate) fn legal_kernel(unit: &Unit, floats: Floats) -> Option<Kernel> {
     unit.needs().floats.then(|| lower(&legalize(unit.program(), &floats.legal)))
 }
 
-fn build_pipeline(gpu: &Gpu, module: naga::Module, layout: &wgpu::BindGroupLayout) -> wgpu::ComputePipeline {
+fn build_pipeline(
+    gpu: &Gpu,
+    module: naga::Module,
+    layout: &wgpu::BindGroupLayout,
+    cache: Option<&wgpu::PipelineCache>,
+) -> wgpu::ComputePipeline {
     let source = wgpu::ShaderSource::Naga(Cow::Owned(module));
     let descriptor = wgpu::ShaderModuleDescriptor { label: None, source };
     // SAFETY: the emitter checks every index against the length of its slot, guards every division, and its loops
@@ -154,7 +195,7 @@ fn build_pipeline(gpu: &Gpu, module: naga::Module, layout: &wgpu::BindGroupLayou
             zero_initialize_workgroup_memory: true,
             ..Default::default()
         },
-        cache: None,
+        cache,
     })
 }
 

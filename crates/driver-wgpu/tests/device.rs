@@ -359,3 +359,32 @@ fn deep_nesting_is_right() {
         assert_eq!(given.outputs, expected.outputs, "depth {depth}");
     }
 }
+
+#[test]
+fn a_second_backend_finds_what_the_first_has_kept() {
+    if start().is_none() {
+        return;
+    }
+    let folder = tempfile::tempdir().expect("a folder");
+    let options = || WgpuOptions { cache_folder: Some(folder.path().join("vyre")), ..WgpuOptions::default() };
+    let run = || {
+        let backend = WgpuBackend::with_options(options()).expect("a device");
+        let output = backend.dispatch(&program(ADD_ONE), vec![words(&[1, 2])], &DispatchConfig::new());
+        assert_eq!(output.expect("a result").outputs, [words(&[2, 3])]);
+        backend.profile().clone()
+    };
+    let first = run();
+    let entries = || {
+        let entries = std::fs::read_dir(folder.path().join("vyre")).expect("the folder");
+        entries.map(|entry| entry.expect("an entry").path()).collect::<Vec<_>>()
+    };
+    if first.features.has(vyre_driver::Feature::DiskCache) {
+        assert!(!entries().is_empty());
+    }
+    assert_eq!(run(), first);
+    // What is damaged is made again.
+    for path in entries().into_iter().filter(|path| path.is_file()) {
+        std::fs::write(path, b"damaged").expect("a file");
+    }
+    assert_eq!(run(), first);
+}

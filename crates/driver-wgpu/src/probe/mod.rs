@@ -21,7 +21,7 @@ use graphs::{Graphs, Kind};
 use rustc_hash::FxHashMap;
 use std::borrow::Cow;
 use std::sync::{Arc, LazyLock, Mutex};
-use vyre_driver::cache::{DiskCache, Key};
+use vyre_driver::cache::Key;
 use vyre_driver::{
     Action, BackendExt, Batch, Deadline, DispatchConfig, Error, Launch, ReferenceBackend, Result, Stop,
     Temporary, Unit, Verdict,
@@ -39,9 +39,10 @@ const VERSION: u8 = 3;
 static FOUND: LazyLock<Mutex<FxHashMap<String, Manner>>> = LazyLock::new(Mutex::default);
 
 /// How a device is used, from what was found before or by trying.
-pub(crate) fn manner(core: &Core, disk: Option<&DiskCache>) -> Result<Manner> {
-    let profile = core.profile();
-    let name = format!("{} {}", profile.device, profile.version);
+pub(crate) fn manner(core: &Core) -> Result<Manner> {
+    let gpu = core.gpu();
+    let name = gpu.name();
+    let disk = gpu.disk.as_deref();
     // Held while a device is tried: others that want it would only try it too.
     let mut found = lock(&FOUND);
     if let Some(manner) = found.get(&name) {
