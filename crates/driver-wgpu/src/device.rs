@@ -2,6 +2,7 @@
 
 use crate::NAME;
 use crate::gpu::Gpu;
+use crate::timer;
 use std::path::PathBuf;
 use std::sync::Arc;
 use vyre_driver::cache::DiskCache;
@@ -94,7 +95,8 @@ fn lacking(adapter: &wgpu::Adapter, info: &AdapterInfo, options: &WgpuOptions) -
 fn request(adapter: &wgpu::Adapter) -> Result<(wgpu::Device, wgpu::Queue), wgpu::RequestDeviceError> {
     let wanted = wgpu::Features::SHADER_INT64
         | wgpu::Features::SHADER_INT64_ATOMIC_ALL_OPS
-        | wgpu::Features::PIPELINE_CACHE;
+        | wgpu::Features::PIPELINE_CACHE
+        | timer::NEEDED;
     let descriptor = wgpu::DeviceDescriptor {
         label: Some("vyre"),
         required_features: adapter.features() & wanted,
@@ -114,6 +116,9 @@ pub(crate) fn profile(gpu: &Gpu) -> DeviceProfile {
             .collect();
     if gpu.device.features().contains(wgpu::Features::SHADER_INT64_ATOMIC_ALL_OPS) {
         features = features.with(Feature::Atomics64);
+    }
+    if gpu.device.features().contains(timer::NEEDED) {
+        features = features.with(Feature::Timestamps);
     }
     if gpu.keeps_code() {
         features = features.with(Feature::DiskCache);

@@ -6,6 +6,7 @@ use crate::gpu::{Gpu, lock};
 use crate::memory::{Kind, Memory};
 use crate::plan::{ARGUMENT_BYTES, Counts, DATA, Plan, Planner, Range, Reading, Source, Spot};
 use crate::record::Recorder;
+use crate::timer::{TIME_BYTES, Timer};
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex};
 use vyre_driver::{Batch, Deadline, Error, Outcome, Pins, Result, Stop};
@@ -30,7 +31,9 @@ pub(crate) fn execute(
     gpu.ready(stop, deadline)?;
     let _running = gpu.running();
     let plan = Planner::new(core, &gpu, pins).plan(batch)?;
-    let mut run = Run { core, gpu: &gpu, plan, back: Vec::new(), in_flight: VecDeque::new(), stop, deadline };
+    let timer = plan.times_at.and_then(|_| gpu.timer());
+    let (back, in_flight) = (Vec::new(), VecDeque::new());
+    let mut run = Run { core, gpu: &gpu, plan, back, timer, in_flight, stop, deadline };
     let result = run.run();
     match &result {
         Ok(_) => run.give_back(),
@@ -48,6 +51,7 @@ struct Run<'r> {
     plan: Plan<'r>,
     /// Memory that the host maps.
     back: Vec<wgpu::Buffer>,
+    timer: Option<Timer>,
     in_flight: VecDeque<SubmissionIndex>,
     stop: &'r Stop,
     deadline: Deadline,
@@ -92,11 +96,11 @@ impl Run<'_> {
 
     /// Records everything and submits it piece by piece.
     fn submit_all(&mut self) -> Result<()> {
-        let Run { gpu, plan, back, in_flight, stop, deadline, .. } = self;
-        let mut recorder = Recorder::new(gpu, plan, back);
+        let Run { gpu, plan, back, timer, in_flight, stop, deadline, .. } = self;
+        let mut recorder = Recorder::new(gpu, plan, back, timer.as_mut());
         for op in &plan.ops {
             if recorder.dispatches() >= DISPATCHES {
-                in_flight.push_back(gpu.submit(recorder.finish()));
+                in_flight.push_back(gpu.submit(recorder.piece()));
                 stop.check(*deadline)?;
                 if in_flight.len() >= IN_FLIGHT
                     && let Some(oldest) = in_flight.front()
@@ -169,7 +173,15 @@ impl Run<'_> {
                 Source::Deferred(range) => self.fetch(*range)?,
             }));
         }
-        Ok(Outcome { reads, device_nanos: None })
+        Ok(Outcome { reads, device_nanos: self.device_nanos(mapped) })
+    }
+
+    /// How long the device worked, where it tells.
+    fn device_nanos(&self, mapped: &[wgpu::BufferView]) -> Option<u64> {
+        let (timer, spot) = (self.timer.as_ref()?, self.plan.times_at?);
+        let at = spot.offset as usize;
+        let bytes = mapped.get(spot.buffer)?.get(at..at + TIME_BYTES as usize)?;
+        timer.nanos(bytes, self.gpu.queue.get_timestamp_period())
     }
 
     /// Reads a range now that the batch is done.
@@ -193,7 +205,8 @@ impl Run<'_> {
     }
 
     /// Gives the buffers of a batch that is done back to the pool.
-    fn give_back(&self) {
+    fn give_back(&mut self) {
+        lock(&self.gpu.timers).extend(self.timer.take());
         for number in &self.plan.leased {
             self.gpu.pool.give_back(Kind::Device, self.plan.buffer(*number).clone());
         }

@@ -2,6 +2,7 @@
 
 use crate::NAME;
 use crate::memory::{ALIGNMENT, Pool};
+use crate::timer::Timer;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -24,6 +25,8 @@ pub(crate) struct Gpu {
     pub(crate) info: wgpu::AdapterInfo,
     pub(crate) limits: wgpu::Limits,
     pub(crate) pool: Pool,
+    /// Timers that no batch uses.
+    pub(crate) timers: Mutex<Vec<Timer>>,
     /// What outlives the process.
     pub(crate) disk: Option<Arc<DiskCache>>,
     /// Which device of the backend this is, from 0.
@@ -69,6 +72,7 @@ impl Gpu {
             info,
             limits,
             pool: Pool::default(),
+            timers: Mutex::default(),
             disk: None,
             epoch,
             polling: Mutex::default(),

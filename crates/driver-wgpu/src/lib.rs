@@ -14,6 +14,7 @@ mod pipeline;
 mod plan;
 mod probe;
 mod record;
+mod timer;
 mod utility;
 
 pub use backend::WgpuBackend;

@@ -2,6 +2,7 @@
 
 use crate::gpu::Gpu;
 use crate::plan::{ARGUMENT_BYTES, ARGUMENTS, DATA, Dispatch, Op, Plan, Range};
+use crate::timer::Timer;
 use std::num::NonZeroU64;
 use wgpu::{BindGroupEntry, BindingResource, BufferBinding, CommandBuffer, CommandEncoder, ComputePass};
 
@@ -16,6 +17,7 @@ pub(crate) struct Recorder<'r> {
     /// Before the encoder: a pass ends before its commands do.
     pass: Option<ComputePass<'static>>,
     encoder: CommandEncoder,
+    timer: Option<&'r mut Timer>,
     dispatches: usize,
     /// The shader that is set in the pass.
     shader: Option<u64>,
@@ -23,13 +25,21 @@ pub(crate) struct Recorder<'r> {
 
 impl<'r> Recorder<'r> {
     /// A recorder that begins with what is to be zeroed.
-    pub(crate) fn new(gpu: &'r Gpu, plan: &'r Plan<'r>, back: &'r [wgpu::Buffer]) -> Recorder<'r> {
+    pub(crate) fn new(
+        gpu: &'r Gpu,
+        plan: &'r Plan<'r>,
+        back: &'r [wgpu::Buffer],
+        mut timer: Option<&'r mut Timer>,
+    ) -> Recorder<'r> {
         let mut encoder = gpu.device.create_command_encoder(&Default::default());
+        if let Some(timer) = &mut timer {
+            timer.begin(&mut encoder);
+        }
         for number in &plan.cleared {
             encoder.clear_buffer(plan.buffer(*number), 0, None);
         }
         let groups = vec![None; plan.groups.len()];
-        Recorder { gpu, plan, back, groups, pass: None, encoder, dispatches: 0, shader: None }
+        Recorder { gpu, plan, back, groups, pass: None, encoder, timer, dispatches: 0, shader: None }
     }
 
     /// How many dispatches have been recorded since the last command buffer.
@@ -37,12 +47,26 @@ impl<'r> Recorder<'r> {
         self.dispatches
     }
 
-    /// What has been recorded.
-    pub(crate) fn finish(&mut self) -> CommandBuffer {
+    /// What has been recorded, when there is more to come.
+    pub(crate) fn piece(&mut self) -> CommandBuffer {
         self.end_pass();
         self.dispatches = 0;
-        let next = self.gpu.device.create_command_encoder(&Default::default());
+        let mut next = self.gpu.device.create_command_encoder(&Default::default());
+        if let Some(timer) = &mut self.timer {
+            timer.end(&mut self.encoder);
+            timer.begin(&mut next);
+        }
         std::mem::replace(&mut self.encoder, next).finish()
+    }
+
+    /// What has been recorded, when that is all.
+    pub(crate) fn finish(mut self) -> CommandBuffer {
+        self.end_pass();
+        if let (Some(timer), Some(spot)) = (&self.timer, self.plan.times_at) {
+            timer.end(&mut self.encoder);
+            timer.tell(&mut self.encoder, &self.back[spot.buffer], spot.offset);
+        }
+        self.encoder.finish()
     }
 
     pub(crate) fn record(&mut self, op: &Op) {

@@ -132,38 +132,6 @@ fn a_device_that_is_not_there_is_an_error_with_reasons() {
 }
 
 #[test]
-fn many_dispatches_leave_nothing_behind() {
-    let Some(backend) = start() else { return };
-    let add_one = program(ADD_ONE);
-    let pipeline = backend.compile_native(&add_one, &DispatchConfig::new()).expect("code");
-    let run = |times: u32| {
-        for i in 0..times {
-            let output =
-                backend.dispatch(&pipeline, vec![words(&[i, 7])], &DispatchConfig::new()).expect("a result");
-            assert_eq!(output.outputs, [words(&[i + 1, 8])]);
-        }
-        backend.pooled_bytes()
-    };
-    let before = (run(100), resident_set());
-    let begin = Instant::now();
-    let after = (run(10_000), resident_set());
-    let each = begin.elapsed() / 10_000;
-    eprintln!("a dispatch of two elements takes {each:?}");
-    assert_eq!(before.0, after.0, "the pool has grown");
-    assert!(after.1 < before.1 + (16 << 20), "memory grew from {} to {}", before.1, after.1);
-    let counters = backend.snapshot_dispatch_telemetry();
-    assert_eq!(counters.resident_allocated, counters.resident_freed);
-    assert_eq!(counters.launches, 10_100);
-}
-
-/// How much memory the process has, in bytes; 0 where nobody tells.
-fn resident_set() -> u64 {
-    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
-    let line = status.lines().find(|line| line.starts_with("VmRSS:")).unwrap_or_default();
-    line.split_whitespace().nth(1).and_then(|n| n.parse::<u64>().ok()).unwrap_or(0) << 10
-}
-
-#[test]
 fn launches_of_a_batch_follow_each_other() {
     let Some(backend) = start() else { return };
     let (pipeline, grid) = code(&backend, ADD_ONE, 256);
@@ -295,7 +263,7 @@ fn a_batch_ends_at_its_deadline_and_the_device_works_on() {
     // What the device has been given takes seconds. Until it is done no more is taken, unless the device is recovered.
     let mut busy = Batch::default();
     busy.push(Action::Read { from: Span::resident(x) });
-    assert_eq!(backend.run(busy, Deadline::NEVER).map_err(|e| e.code()), Err("D002"));
+    assert_eq!(backend.run(busy, Deadline::NEVER).map_err(|e| e.code()), Err("D016"));
     backend.try_recover().expect("another device");
     let output = backend.dispatch(&program(ADD_ONE), vec![words(&[1])], &DispatchConfig::new());
     assert_eq!(output.expect("a result").outputs, [words(&[2])]);

@@ -5,6 +5,9 @@
 //! follow, in a way that the driver cannot see through, and who leaves the loop with that note was cut off. And branches
 //! that are nested too deep are flattened: every operation is total, so both sides are computed, effects ask for a
 //! predicate, and results are selected.
+//!
+//! A driver that fills its vectors up with lanes that do not exist lets these decide about loops too, by what they have
+//! loaded, which is nothing; at the next barrier nobody meets any more. So conditions ask whether the lane exists.
 
 use super::Emitter;
 use super::build::{Builder, Value};
@@ -28,12 +31,22 @@ pub(crate) struct Quirks {
 /// How many blocks may be open on a driver that forgets them.
 const DEPTH: usize = 64;
 
+/// The most lanes that a driver computes at once.
+const VECTOR: u64 = 32;
+
 /// So few rounds no driver cuts off.
 const ROUNDS: u64 = 1 << 14;
 
 /// Whether the loops of a kernel are watched.
 pub(crate) fn is_watched(kernel: &Kernel, quirks: Quirks) -> bool {
     quirks.cuts_loops && rounds(kernel) > ROUNDS
+}
+
+/// Whether a driver may fill up the workgroups of a kernel with lanes that do not exist, and there is control that they
+/// could disturb.
+pub(super) fn has_gaps(kernel: &Kernel) -> bool {
+    let lanes = kernel.workgroup_size.invocations();
+    !lanes.is_multiple_of(VECTOR) && kernel.regions.start.len() > 1
 }
 
 /// How many rounds all loops of a kernel make in one invocation, where that is known; otherwise far too many.
@@ -117,6 +130,24 @@ impl Emitter<'_> {
         self.b.push(Statement::If { condition, accept, reject: Block::new() });
     }
 
+    /// A condition that no lane fulfils that does not exist.
+    fn existing(&mut self, condition: Value) -> Value {
+        match self.exists {
+            Some(exists) => self.b.both(condition, exists),
+            None => condition,
+        }
+    }
+
+    /// Whether this lane exists, where a driver may have others.
+    pub(super) fn note_existence(&mut self) {
+        let lanes = self.kernel.workgroup_size.invocations() as u32;
+        let Some([zero, _]) = self.zeros.filter(|_| has_gaps(self.kernel)) else { return };
+        // The driver must not know that it always holds.
+        let index = self.b.xor(self.arguments.index, zero);
+        let lanes = self.b.u32(lanes);
+        self.exists = Some(self.b.less(index, lanes));
+    }
+
     /// A condition and the predicate, where there is one.
     pub(super) fn predicated(&mut self, condition: Value) -> Value {
         match self.predicate {
@@ -147,6 +178,8 @@ impl Emitter<'_> {
             let block = self.b.close();
             ran.map(|()| block)
         });
+        // A lane that does not exist may as well do the other side.
+        let condition = self.existing(condition);
         self.b.push(Statement::If { condition, accept: accept?, reject: reject? });
         self.load_results(id, &variables);
         Ok(())
@@ -212,6 +245,7 @@ impl Emitter<'_> {
     ) -> Result<()> {
         let guard = self.get(guard)?;
         let condition = self.predicated(guard);
+        let condition = self.existing(condition);
         let variables: Vec<_> = (0..first.len() as u32).map(|k| self.variable(id, k)).collect();
         self.store_all(&variables, first.iter().copied())?;
         let watched = self.begin_watch();
@@ -252,6 +286,7 @@ impl Emitter<'_> {
         self.region(body)?;
         self.store_all(variables, next.iter().copied())?;
         let again = self.get(again)?;
+        let again = self.existing(again);
         if let (Some(watched), Some([zero, _])) = (watched, self.zeros) {
             let (none, one) = (self.b.u32(0), self.b.u32(1));
             let more = self.b.select(again, one, none);

@@ -130,6 +130,8 @@ struct Emitter<'k> {
     zeros: Option<[Value; 2]>,
     /// Whether the invocation does what is emitted, where that is not said by the block.
     predicate: Option<Value>,
+    /// Whether the lane exists, where a driver may have others.
+    exists: Option<Value>,
     /// Whether a loop was cut off, and the word that says so to the host.
     watch: Option<(Handle<LocalVariable>, Handle<GlobalVariable>)>,
     /// Workgroup memory through which subgroups talk, for words and for double words.
@@ -180,6 +182,7 @@ impl<'k> Emitter<'k> {
             named,
             zeros: None,
             predicate: None,
+            exists: None,
             watch: None,
             exchange: [None; 2],
         };
@@ -187,9 +190,11 @@ impl<'k> Emitter<'k> {
         if is_watched(kernel, form.manner.quirks) {
             emitter.watch = Some(control::watch(&mut emitter.b, next));
         }
-        if floats::needs_zeros(kernel, form) || emitter.watch.is_some() {
+        let has_gaps = control::has_gaps(kernel);
+        if floats::needs_zeros(kernel, form) || emitter.watch.is_some() || has_gaps {
             emitter.zeros = Some([emitter.parameter(3), emitter.parameter(7)]);
         }
+        emitter.note_existence();
         emitter
     }
 

@@ -18,6 +18,7 @@ use crate::backend::Core;
 use crate::gpu::Gpu;
 use crate::memory::{ALIGNMENT, Kind, Memory};
 use crate::pipeline::{Variant, WgpuPipeline};
+use crate::timer;
 use bind::Group;
 use control::Control;
 use rustc_hash::FxHashMap;
@@ -113,6 +114,8 @@ pub(crate) struct Plan<'b> {
     /// The buffer of the word that says that a loop was cut off, if a kernel is watched, and where it is read.
     pub(crate) cut: Option<usize>,
     pub(crate) cut_at: Option<Spot>,
+    /// Where times are read, if the device tells them.
+    pub(crate) times_at: Option<Spot>,
 }
 
 impl Plan<'_> {
@@ -180,6 +183,7 @@ impl<'b> Planner<'b> {
                 arguments_at: None,
                 cut: None,
                 cut_at: None,
+                times_at: None,
             },
             temporaries: Vec::new(),
             residents: FxHashMap::default(),
@@ -345,6 +349,10 @@ impl<'b> Planner<'b> {
             let spot = self.spot(4);
             self.plan.ops.push(Op::ReadBack { from: Range::new(buffer, 0, 4), to: spot });
             self.plan.cut_at = Some(spot);
+        }
+        let launches = self.plan.counts.launches > 0 || !self.plan.conditional.is_empty();
+        if launches && self.gpu.device.features().contains(timer::NEEDED) {
+            self.plan.times_at = Some(self.spot(timer::TIME_BYTES));
         }
         self.settle_controls()?;
         // Whatever is bound of the data ends inside it.

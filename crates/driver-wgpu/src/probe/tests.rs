@@ -3,6 +3,8 @@
 //! `VYRE_CASES=1000000 cargo test --release -p vyre-driver-wgpu --lib graphs -- --nocapture` is the long run, with
 //! `VYRE_SEED` as where it starts.
 
+#![expect(clippy::print_stderr, reason = "long runs tell how far they are")]
+
 use super::*;
 use crate::WgpuBackend;
 use vyre_driver::FloatMode;
