@@ -45,8 +45,9 @@ pub(crate) fn is_watched(kernel: &Kernel, quirks: Quirks) -> bool {
 /// Whether a driver may fill up the workgroups of a kernel with lanes that do not exist, and there is control that they
 /// could disturb.
 pub(super) fn has_gaps(kernel: &Kernel) -> bool {
-    let lanes = kernel.workgroup_size.invocations();
-    !lanes.is_multiple_of(VECTOR) && kernel.regions.start.len() > 1
+    let (row, lanes) = (kernel.workgroup_size.size()[0], kernel.workgroup_size.invocations());
+    let is_full = u64::from(row).is_multiple_of(VECTOR) && lanes.is_multiple_of(VECTOR);
+    !is_full && kernel.regions.start.len() > 1
 }
 
 /// How many rounds all loops of a kernel make in one invocation, where that is known; otherwise far too many.
@@ -140,12 +141,14 @@ impl Emitter<'_> {
 
     /// Whether this lane exists, where a driver may have others.
     pub(super) fn note_existence(&mut self) {
-        let lanes = self.kernel.workgroup_size.invocations() as u32;
         let Some([zero, _]) = self.zeros.filter(|_| has_gaps(self.kernel)) else { return };
-        // The driver must not know that it always holds.
-        let index = self.b.xor(self.arguments.index, zero);
-        let lanes = self.b.u32(lanes);
-        self.exists = Some(self.b.less(index, lanes));
+        // Vectors may go over the first axis or over all of them. The driver must not know that these always hold.
+        let x = self.b.access_index(self.arguments.local, 0);
+        let [x, index] = [x, self.arguments.index].map(|number| self.b.xor(number, zero));
+        let size = self.b.u32(self.kernel.workgroup_size.size()[0]);
+        let lanes = self.b.u32(self.kernel.workgroup_size.invocations() as u32);
+        let (in_row, in_all) = (self.b.less(x, size), self.b.less(index, lanes));
+        self.exists = Some(self.b.both(in_row, in_all));
     }
 
     /// A condition and the predicate, where there is one.
