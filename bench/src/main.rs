@@ -1,4 +1,4 @@
-//! Measures vyre on the CPU against natural Rust, OpenCL and wgpu: on equal inputs, in one run, with results
+//! Measures vyre against natural Rust, OpenCL and wgpu: on equal inputs, in one run, with results
 //! compared byte for byte. `README.md` says how to read what it prints.
 
 mod cases;
@@ -24,7 +24,7 @@ use std::fs;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-/// Measures vyre on the CPU against natural Rust, OpenCL and wgpu.
+/// Measures vyre against natural Rust, OpenCL and wgpu.
 #[derive(Parser)]
 struct Args {
     /// Lists what can be measured.
@@ -79,13 +79,7 @@ fn main() -> ExitCode {
 /// Whether all results of vyre and natural Rust are the same.
 fn run(args: &Args) -> Result<bool> {
     if args.list {
-        let cases = CASES.iter().map(|entry| (entry.name, entry.what));
-        for (name, what) in cases.chain([GRIDSYNC, DISPATCH, COMPILE]) {
-            println!("{name:<14} {what}");
-        }
-        for (name, what) in gpu_names() {
-            println!("{name:<14} on wgpu, against code by hand: {what}");
-        }
+        list();
         return Ok(true);
     }
     check(args)?;
@@ -140,23 +134,36 @@ fn run(args: &Args) -> Result<bool> {
     Ok(report.is_right())
 }
 
-/// What there is to measure with the feature `wgpu`.
+fn list() {
+    let cases = CASES.iter().map(|entry| (entry.name, entry.what));
+    for (name, what) in cases.chain([GRIDSYNC, DISPATCH, COMPILE]) {
+        println!("{name:<14} {what}");
+    }
+    for (name, what) in gpu_names() {
+        println!("{name:<14} on wgpu, against code by hand: {what}");
+    }
+}
+
+/// What there is to measure on wgpu, against code by hand.
+#[cfg(feature = "wgpu")]
 fn gpu_names() -> Vec<(String, &'static str)> {
-    #[cfg(feature = "wgpu")]
-    return gpu::names();
-    #[cfg(not(feature = "wgpu"))]
+    gpu::names()
+}
+
+#[cfg(not(feature = "wgpu"))]
+fn gpu_names() -> Vec<(String, &'static str)> {
     Vec::new()
 }
 
-/// vyre on wgpu against wgpu by hand.
-fn measure_gpu(_args: &Args) -> Result<Vec<(Row, Option<f64>)>> {
-    #[cfg(feature = "wgpu")]
-    {
-        let wanted = |name: &str| _args.is_wanted(name);
-        let rows = gpu::measure_all(wanted, (_args.scale, _args.reps, _args.threads))?;
-        return Ok(rows.into_iter().map(|(row, limit)| (note(row), limit)).collect());
-    }
-    #[cfg(not(feature = "wgpu"))]
+/// vyre on wgpu against wgpu by hand, with the limit of each.
+#[cfg(feature = "wgpu")]
+fn measure_gpu(args: &Args) -> Result<Vec<(Row, Option<f64>)>> {
+    let rows = gpu::measure_all(|name| args.is_wanted(name), (args.scale, args.reps, args.threads))?;
+    Ok(rows.into_iter().map(|(row, limit)| (note(row), limit)).collect())
+}
+
+#[cfg(not(feature = "wgpu"))]
+fn measure_gpu(_: &Args) -> Result<Vec<(Row, Option<f64>)>> {
     Ok(Vec::new())
 }
 

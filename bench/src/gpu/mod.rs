@@ -58,7 +58,13 @@ pub(crate) fn measure_all(
         // It has been said that there is no device.
         Err(_) => return Ok(Vec::new()),
     };
-    let backend = open(&wgpu)?;
+    let backend = match open(&wgpu) {
+        Ok(backend) => backend,
+        Err(error) => {
+            eprintln!("{PREFIX} is skipped: {error:#}");
+            return Ok(Vec::new());
+        }
+    };
     let platforms = platforms(&wgpu, &backend, threads)?;
     let mut rows = Vec::new();
     for entry in entries().filter(|entry| wanted(entry.name)) {
