@@ -10,15 +10,13 @@ fn main(
     @builtin(local_invocation_index) lane: u32,
 ) {
     let v = (group.y * groups.x + group.x) * 64u + lane;
-    if v >= arrayLength(&level) {
-        return;
-    }
-    if atomicLoad(&level[v]) == current[0] {
+    let now = current[0];
+    if v < arrayLength(&level) && atomicLoad(&level[v]) == now {
         let end = offsets[v + 1u];
         for (var e = offsets[v]; e < end; e++) {
             let next = targets[e];
             if atomicLoad(&level[next]) == 0xffffffffu {
-                atomicMin(&level[next], current[0] + 1u);
+                atomicCompareExchangeWeak(&level[next], 0xffffffffu, now + 1u);
             }
         }
     }

@@ -41,7 +41,7 @@ pub(crate) fn measure(
         let validated = Instant::now();
         unit.kernel();
         let lowered = Instant::now();
-        vyre.backend().compile(&unit, &CompileOptions::default())?;
+        vyre.backend.compile(&unit, &CompileOptions::default())?;
         let generated = Instant::now();
         let times = [start, ready, parsed, validated, lowered, generated];
         for ((_, part), pair) in parts.iter_mut().zip(times.windows(2)) {

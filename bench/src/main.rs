@@ -1,4 +1,4 @@
-//! Measures vyre on the CPU against natural Rust, OpenCL and wgpu: on equal inputs, in one run, with results
+//! Measures vyre against natural Rust, OpenCL and wgpu: on equal inputs, in one run, with results
 //! compared byte for byte. `README.md` says how to read what it prints.
 
 mod cases;
@@ -24,7 +24,7 @@ use std::fs;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-/// Measures vyre on the CPU against natural Rust, OpenCL and wgpu.
+/// Measures vyre against natural Rust, OpenCL and wgpu.
 #[derive(Parser)]
 struct Args {
     /// Lists what can be measured.
@@ -50,6 +50,13 @@ struct Args {
     svg: Option<PathBuf>,
 }
 
+impl Args {
+    /// Whether something is to be measured.
+    fn is_wanted(&self, name: &str) -> bool {
+        self.only.is_empty() || self.only.iter().any(|only| only == name)
+    }
+}
+
 /// What is measured beside the cases.
 const DISPATCH: (&str, &str) = ("dispatch", "median latency of a launch of one workgroup");
 const GRIDSYNC: (&str, &str) = ("gridsync", "what a grid barrier costs, by each route");
@@ -72,14 +79,11 @@ fn main() -> ExitCode {
 /// Whether all results of vyre and natural Rust are the same.
 fn run(args: &Args) -> Result<bool> {
     if args.list {
-        let cases = CASES.iter().map(|entry| (entry.name, entry.what));
-        for (name, what) in cases.chain([GRIDSYNC, DISPATCH, COMPILE]) {
-            println!("{name:<10} {what}");
-        }
+        list();
         return Ok(true);
     }
     check(args)?;
-    let wanted = |name: &str| args.only.is_empty() || args.only.iter().any(|only| only == name);
+    let wanted = |name: &str| args.is_wanted(name);
     limit_others(args.threads);
     let mut threads = vec![1, args.threads];
     threads.dedup();
@@ -115,7 +119,9 @@ fn run(args: &Args) -> Result<bool> {
         None
     };
 
-    let report = Report { setting, rows, gridsync, dispatch, compile };
+    let gpu = measure_gpu(args)?;
+
+    let report = Report { setting, rows, gridsync, dispatch, compile, gpu };
     print!("{}", report::table::render(&report));
     if let Some(path) = &args.json {
         let text = serde_json::to_string_pretty(&report::json::render(&report))?;
@@ -128,6 +134,39 @@ fn run(args: &Args) -> Result<bool> {
     Ok(report.is_right())
 }
 
+fn list() {
+    let cases = CASES.iter().map(|entry| (entry.name, entry.what));
+    for (name, what) in cases.chain([GRIDSYNC, DISPATCH, COMPILE]) {
+        println!("{name:<14} {what}");
+    }
+    for (name, what) in gpu_names() {
+        println!("{name:<14} on wgpu, against code by hand: {what}");
+    }
+}
+
+/// What there is to measure on wgpu, against code by hand.
+#[cfg(feature = "wgpu")]
+fn gpu_names() -> Vec<(String, &'static str)> {
+    gpu::names()
+}
+
+#[cfg(not(feature = "wgpu"))]
+fn gpu_names() -> Vec<(String, &'static str)> {
+    Vec::new()
+}
+
+/// vyre on wgpu against wgpu by hand, with the limit of each.
+#[cfg(feature = "wgpu")]
+fn measure_gpu(args: &Args) -> Result<Vec<(Row, Option<f64>)>> {
+    let rows = gpu::measure_all(|name| args.is_wanted(name), (args.scale, args.reps, args.threads))?;
+    Ok(rows.into_iter().map(|(row, limit)| (note(row), limit)).collect())
+}
+
+#[cfg(not(feature = "wgpu"))]
+fn measure_gpu(_: &Args) -> Result<Vec<(Row, Option<f64>)>> {
+    Ok(Vec::new())
+}
+
 fn check(args: &Args) -> Result<()> {
     if !(args.scale > 0.0 && args.scale <= 16.0) {
         bail!("the scale is more than 0 and at most 16");
@@ -135,9 +174,13 @@ fn check(args: &Args) -> Result<()> {
     if args.reps == 0 || args.threads == 0 {
         bail!("the repetitions and threads are at least 1");
     }
-    let known = || CASES.iter().map(|entry| entry.name).chain([GRIDSYNC.0, DISPATCH.0, COMPILE.0]);
-    if let Some(name) = args.only.iter().find(|only| !known().any(|name| name == *only)) {
-        bail!("there is no `{name}`; there are: {}", known().collect::<Vec<_>>().join(", "));
+    let cases = CASES.iter().map(|entry| entry.name).chain([GRIDSYNC.0, DISPATCH.0, COMPILE.0]);
+    let mut known: Vec<String> = cases.map(str::to_owned).collect();
+    #[cfg(feature = "wgpu")]
+    known.push(gpu::PREFIX.to_owned());
+    known.extend(gpu_names().into_iter().map(|(name, _)| name));
+    if let Some(name) = args.only.iter().find(|only| !known.contains(only)) {
+        bail!("there is no `{name}`; there are: {}", known.join(", "));
     }
     Ok(())
 }

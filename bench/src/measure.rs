@@ -43,6 +43,11 @@ pub(crate) fn median(times: &[Duration]) -> Duration {
 }
 
 impl Row {
+    /// The times of a platform, whatever its threads.
+    pub(crate) fn of(&self, platform: &str) -> Option<&Timing> {
+        self.timings.iter().find(|timing| timing.platform == platform)
+    }
+
     /// The times of a platform with so many threads.
     pub(crate) fn timing(&self, platform: &str, threads: usize) -> Option<&Timing> {
         self.timings.iter().find(|timing| timing.platform == platform && timing.threads == threads)
@@ -69,7 +74,8 @@ impl Row {
     }
 }
 
-fn quotient(a: Duration, b: Duration) -> Option<f64> {
+/// How many times longer one time is than another.
+pub(crate) fn quotient(a: Duration, b: Duration) -> Option<f64> {
     (!b.is_zero()).then(|| a.as_secs_f64() / b.as_secs_f64())
 }
 
@@ -82,29 +88,38 @@ pub(crate) struct Repeat {
     pub(crate) runs: usize,
 }
 
-/// Measures a case. The first platform gives the results that the others are compared with: after a first run
-/// that is not timed, and after the last one.
+/// Who takes part: its platform, the numbers of threads it is asked to use, and what is ready to run.
+pub(crate) type Entrant<'a> = (&'static str, Vec<usize>, Box<dyn Contender + 'a>);
+
+/// Measures a case on every platform that it concerns and that can run it.
 pub(crate) fn measure(case: &Case, platforms: &[Box<dyn Platform>], repeat: Repeat) -> Result<Row> {
-    let mut contenders = Vec::new();
+    let mut entrants: Vec<Entrant<'_>> = Vec::new();
     let mut skipped = Vec::new();
     for platform in platforms.iter().filter(|platform| platform.concerns(case)) {
         match platform.prepare(case) {
-            Ok(contender) => contenders.push((platform, contender)),
+            Ok(contender) => entrants.push((platform.name(), platform.threads(), contender)),
             Err(error) => skipped.push((platform.name(), format!("{error:#}"))),
         }
     }
+    let timings = compete(case.name, entrants, repeat)?;
+    Ok(Row { name: case.name, size: case.size.clone(), timings, skipped })
+}
+
+/// Takes the times of all entrants. The first one gives the results that the others are compared with: after a first
+/// run that is not timed, and after the last one.
+pub(crate) fn compete(name: &str, mut entrants: Vec<Entrant<'_>>, repeat: Repeat) -> Result<Vec<Timing>> {
     let mut turns: Vec<(usize, Timing)> = Vec::new();
-    for (number, (platform, _)) in contenders.iter().enumerate() {
-        for threads in platform.threads() {
-            let timing = Timing { platform: platform.name(), threads, times: Vec::new(), differs: None };
+    for (number, (platform, all_threads, _)) in entrants.iter().enumerate() {
+        for threads in all_threads {
+            let timing = Timing { platform, threads: *threads, times: Vec::new(), differs: None };
             turns.push((number, timing));
         }
     }
 
     let mut expected = None;
     for (number, timing) in &mut turns {
-        let contender = &mut *contenders[*number].1;
-        let doing = || format!("{} on {} with {} threads", case.name, timing.platform, timing.threads);
+        let contender = &mut *entrants[*number].2;
+        let doing = || format!("{name} on {} with {} threads", timing.platform, timing.threads);
         contender.reset().and_then(|()| contender.run(timing.threads)).with_context(doing)?;
         let results = contender.results().with_context(doing)?;
         match &expected {
@@ -119,16 +134,15 @@ pub(crate) fn measure(case: &Case, platforms: &[Box<dyn Platform>], repeat: Repe
         for place in 0..count {
             // Another one begins each time.
             let (number, timing) = &mut turns[(place + turn) % count];
-            let contender = &mut *contenders[*number].1;
+            let contender = &mut *entrants[*number].2;
             take_turn(contender, timing, repeat.runs)
-                .with_context(|| format!("{} on {}", case.name, timing.platform))?;
+                .with_context(|| format!("{name} on {}", timing.platform))?;
             if turn + 1 == repeat.turns && timing.differs.is_none() {
                 timing.differs = difference(&contender.results()?, &expected);
             }
         }
     }
-    let timings = turns.into_iter().map(|(_, timing)| timing).collect();
-    Ok(Row { name: case.name, size: case.size.clone(), timings, skipped })
+    Ok(turns.into_iter().map(|(_, timing)| timing).collect())
 }
 
 fn take_turn(contender: &mut dyn Contender, timing: &mut Timing, runs: usize) -> Result<()> {

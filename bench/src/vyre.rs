@@ -1,4 +1,4 @@
-//! vyre on its CPU backend, over resident buffers.
+//! vyre on one of its backends, over resident buffers.
 
 use crate::cases::Case;
 use crate::contender::{Contender, Platform};
@@ -6,30 +6,33 @@ use crate::data::Role;
 use anyhow::{Result, ensure};
 use std::borrow::Cow;
 use std::time::{Duration, Instant};
-use vyre_driver::{Action, Batch, CompileOptions, Deadline, Launch, RawHandle, Span, Unit, VyreBackend};
+use vyre_driver::{
+    Action, Batch, CompileOptions, Deadline, FloatMode, Launch, RawHandle, Span, Unit, VyreBackend,
+};
 use vyre_driver_cpu::{CpuBackend, CpuOptions};
 use vyre_foundation::grid::{self, Grid};
 use vyre_foundation::{Layout, Name, Program};
 
-/// The CPU backend. It keeps nothing on disk, so that every run of the tool compiles.
-pub(crate) struct Vyre {
-    backend: CpuBackend,
-    threads: Vec<usize>,
+/// A backend, as programs are compiled for it.
+pub(crate) struct Vyre<B> {
+    pub(crate) backend: B,
+    pub(crate) name: &'static str,
+    pub(crate) floats: FloatMode,
+    pub(crate) threads: Vec<usize>,
 }
 
-impl Vyre {
-    /// A backend that can use so many threads.
-    pub(crate) fn new(threads: &[usize]) -> Result<Vyre> {
+impl Vyre<CpuBackend> {
+    /// The CPU backend with as many threads as it may be asked to use. It keeps nothing on disk, so that every run of
+    /// the tool compiles.
+    pub(crate) fn new(threads: &[usize]) -> Result<Vyre<CpuBackend>> {
         let most = threads.iter().copied().max().unwrap_or(1);
         let options = CpuOptions { threads: most, cache_folder: None, ..CpuOptions::default() };
-        Ok(Vyre { backend: CpuBackend::with_options(options)?, threads: threads.to_vec() })
+        let backend = CpuBackend::with_options(options)?;
+        Ok(Vyre { backend, name: "vyre", floats: FloatMode::Exact, threads: threads.to_vec() })
     }
+}
 
-    /// The backend itself.
-    pub(crate) fn backend(&self) -> &CpuBackend {
-        &self.backend
-    }
-
+impl<B: VyreBackend> Vyre<B> {
     fn run<'a>(&self, actions: impl IntoIterator<Item = Action<'a>>) -> Result<Vec<Option<Vec<u8>>>> {
         let mut batch = Batch::default();
         actions.into_iter().for_each(|action| batch.push(action));
@@ -37,9 +40,9 @@ impl Vyre {
     }
 }
 
-impl Platform for Vyre {
+impl<B: VyreBackend> Platform for Vyre<B> {
     fn name(&self) -> &'static str {
-        "vyre"
+        self.name
     }
 
     fn about(&self) -> String {
@@ -51,10 +54,14 @@ impl Platform for Vyre {
         self.threads.clone()
     }
 
+    fn concerns(&self, case: &Case) -> bool {
+        self.floats == FloatMode::Exact || case.has_floats()
+    }
+
     fn prepare<'a>(&'a self, case: &'a Case) -> Result<Box<dyn Contender + 'a>> {
         let unit = Unit::new(Program::parse(case.text.vyre)?)?;
         let grid = grid_of(case, unit.program())?;
-        let pipeline = self.backend.compile(&unit, &CompileOptions::default())?;
+        let pipeline = self.backend.compile(&unit, &CompileOptions { float_mode: self.floats })?;
         // From here on dropping frees what has been allocated.
         let mut prepared = Prepared { vyre: self, case, handles: Vec::new(), launch: Batch::default() };
         for buffer in &case.buffers {
@@ -94,15 +101,15 @@ fn grid_of(case: &Case, program: &Program) -> Result<Grid> {
     Ok(grid)
 }
 
-struct Prepared<'a> {
-    vyre: &'a Vyre,
+struct Prepared<'a, B: VyreBackend> {
+    vyre: &'a Vyre<B>,
     case: &'a Case,
     handles: Vec<RawHandle>,
     /// One launch.
     launch: Batch<'static>,
 }
 
-impl<'a> Prepared<'a> {
+impl<'a, B: VyreBackend> Prepared<'a, B> {
     /// Writes the initial contents of the buffers in some roles.
     fn writes(&self, which: impl Fn(Role) -> bool) -> Vec<Action<'a>> {
         let buffers = self.handles.iter().zip(&self.case.buffers).filter(|(_, buffer)| which(buffer.role));
@@ -114,7 +121,7 @@ impl<'a> Prepared<'a> {
     }
 }
 
-impl Contender for Prepared<'_> {
+impl<B: VyreBackend> Contender for Prepared<'_, B> {
     fn reset(&mut self) -> Result<()> {
         self.vyre.run(self.writes(|role| role != Role::Input))?;
         Ok(())
@@ -135,7 +142,7 @@ impl Contender for Prepared<'_> {
     }
 }
 
-impl Drop for Prepared<'_> {
+impl<B: VyreBackend> Drop for Prepared<'_, B> {
     fn drop(&mut self) {
         for handle in &self.handles {
             // Freeing what was just in use can only fail if the backend is gone.

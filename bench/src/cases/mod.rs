@@ -13,6 +13,7 @@ mod dfa;
 mod graph;
 mod gridsync;
 mod hash;
+mod histogram;
 mod map;
 mod nbody;
 mod reduce;
@@ -39,6 +40,13 @@ pub(crate) struct Case {
     pub(crate) workgroups: usize,
     /// Natural Rust, over the contents of the buffers, in the rayon pool that it is called in.
     pub(crate) natural: fn(&mut [Data]),
+}
+
+impl Case {
+    /// Whether it computes with floats.
+    pub(crate) fn has_floats(&self) -> bool {
+        self.buffers.iter().any(|buffer| matches!(buffer.initial, Data::F32(_)))
+    }
 }
 
 /// A kernel in each language. The name of the program and of the OpenCL kernel is that of its file.
@@ -100,43 +108,42 @@ impl Text {
 pub(crate) struct Entry {
     pub(crate) name: &'static str,
     pub(crate) what: &'static str,
+    // Only a build with the feature `wgpu` asks before a case is made.
+    #[cfg_attr(not(feature = "wgpu"), allow(dead_code))]
+    pub(crate) has_grid_barriers: bool,
     pub(crate) make: fn(f64) -> Case,
 }
 
 /// Every case.
 pub(crate) const CASES: &[Entry] = &[
-    Entry { name: "saxpy", what: "y = a * x + y over 64 M f32", make: saxpy::case },
-    Entry { name: "hash", what: "64 rounds of an integer hash over 4 M u32", make: hash::case },
-    Entry {
-        name: "bfs",
-        what: "one level of breadth-first search, 1 M nodes and 8 M edges",
-        make: bfs::case,
-    },
+    entry("saxpy", "y = a * x + y over 64 M f32", saxpy::case),
+    entry("hash", "64 rounds of an integer hash over 4 M u32", hash::case),
+    entry("bfs", "one level of breadth-first search, 1 M nodes and 8 M edges", bfs::case),
     Entry {
         name: "bfs_levels",
         what: "all levels of breadth-first search, a grid barrier for each",
+        has_grid_barriers: true,
         make: bfs_levels::case,
     },
     Entry {
         name: "components",
         what: "connected components, a grid barrier for each sweep",
+        has_grid_barriers: true,
         make: components::case,
     },
-    Entry { name: "collatz", what: "steps to reach 1 from each of 1 to 2 million", make: collatz::case },
-    Entry { name: "nbody", what: "one step of 4096 bodies, every pair", make: nbody::case },
-    Entry {
-        name: "dfa",
-        what: "matches of an automaton in 64 MB of text, by chunks of 4 KB",
-        make: dfa::case,
-    },
-    Entry {
-        name: "reduce",
-        what: "sums of 256 elements by 9 workgroup barriers, 16 M u32",
-        make: reduce::case,
-    },
-    Entry { name: "map1m", what: "a map over 1 M u32", make: map::case },
-    Entry { name: "barriers", what: "1 M invocations through 32 workgroup barriers", make: barriers::case },
+    entry("collatz", "steps to reach 1 from each of 1 to 2 million", collatz::case),
+    entry("nbody", "one step of 4096 bodies, every pair", nbody::case),
+    entry("dfa", "matches of an automaton in 64 MB of text, by chunks of 4 KB", dfa::case),
+    entry("reduce", "sums of 256 elements by 9 workgroup barriers, 16 M u32", reduce::case),
+    entry("histogram", "16 M u32 into 256 bins, by atomics on workgroup memory", histogram::case),
+    entry("map1m", "a map over 1 M u32", map::case),
+    entry("barriers", "1 M invocations through 32 workgroup barriers", barriers::case),
 ];
+
+/// A case in all four languages.
+const fn entry(name: &'static str, what: &'static str, make: fn(f64) -> Case) -> Entry {
+    Entry { name, what, has_grid_barriers: false, make }
+}
 
 /// The case of one workgroup whose launches are timed one by one.
 pub(crate) fn one_workgroup() -> Case {
@@ -193,5 +200,17 @@ mod tests {
         names.sort_unstable();
         names.dedup();
         assert_eq!(names.len(), CASES.len());
+    }
+
+    #[test]
+    fn grid_barriers_are_announced() {
+        for entry in CASES {
+            assert_eq!(
+                (entry.make)(0.002).text.has_grid_barriers(),
+                entry.has_grid_barriers,
+                "{}",
+                entry.name
+            );
+        }
     }
 }

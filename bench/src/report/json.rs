@@ -1,8 +1,8 @@
 //! All figures, for programs. Times are in nanoseconds.
 
-use super::Report;
+use super::{Report, gpu};
 use crate::compile::Compile;
-use crate::measure::{Row, median};
+use crate::measure::{Row, Timing, median};
 use serde_json::{Value, json};
 use std::time::Duration;
 
@@ -26,13 +26,47 @@ pub(crate) fn render(report: &Report) -> Value {
         }),
         "dispatch": report.dispatch.as_ref().map(|row| kernel(row, many, false)),
         "compile": report.compile.as_ref().map(compilation),
+        "gpu": report.gpu.iter().map(|(row, limit)| versus(row, *limit)).collect::<Vec<_>>(),
         "all_equal": report.is_right(),
     })
 }
 
 /// One kernel. Single times are left out where there are thousands.
 fn kernel(row: &Row, many: usize, with_times: bool) -> Value {
-    let timing = |timing: &crate::measure::Timing| {
+    json!({
+        "name": row.name,
+        "size": row.size,
+        "ratio_1": row.ratio("vyre", 1),
+        "ratio": row.ratio("vyre", many),
+        "speed_up_vyre": row.speed_up("vyre", many),
+        "speed_up_rust": row.speed_up("rust", many),
+        "speed_up_quotient": row.scaling(many),
+        "timings": timings(row, with_times),
+        "skipped": skipped(row),
+    })
+}
+
+/// vyre on wgpu against wgpu by hand.
+fn versus(row: &Row, limit: Option<f64>) -> Value {
+    let ratios = |ratios: Option<gpu::Ratios>| {
+        ratios.map(|ratios| {
+            json!({ "best": ratios.best, "median": ratios.median, "to_unchecked": ratios.to_unchecked })
+        })
+    };
+    json!({
+        "name": row.name,
+        "size": row.size,
+        "ratio": ratios(gpu::ratios(row, gpu::counted(row))),
+        "ratio_exact": ratios(gpu::ratios(row, gpu::EXACT)),
+        "limit": limit,
+        "within_limit": gpu::is_within(row, limit),
+        "timings": timings(row, true),
+        "skipped": skipped(row),
+    })
+}
+
+fn timings(row: &Row, with_times: bool) -> Vec<Value> {
+    let timing = |timing: &Timing| {
         let mut value = json!({
             "platform": timing.platform,
             "threads": timing.threads,
@@ -45,17 +79,11 @@ fn kernel(row: &Row, many: usize, with_times: bool) -> Value {
         }
         value
     };
-    json!({
-        "name": row.name,
-        "size": row.size,
-        "ratio_1": row.ratio("vyre", 1),
-        "ratio": row.ratio("vyre", many),
-        "speed_up_vyre": row.speed_up("vyre", many),
-        "speed_up_rust": row.speed_up("rust", many),
-        "speed_up_quotient": row.scaling(many),
-        "timings": row.timings.iter().map(timing).collect::<Vec<_>>(),
-        "skipped": row.skipped.iter().map(|(name, why)| json!({ "platform": name, "why": why })).collect::<Vec<_>>(),
-    })
+    row.timings.iter().map(timing).collect()
+}
+
+fn skipped(row: &Row) -> Vec<Value> {
+    row.skipped.iter().map(|(name, why)| json!({ "platform": name, "why": why })).collect()
 }
 
 fn compilation(compile: &Compile) -> Value {

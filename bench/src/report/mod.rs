@@ -1,5 +1,6 @@
 //! What was measured, for people and for programs.
 
+pub(crate) mod gpu;
 pub(crate) mod json;
 pub(crate) mod svg;
 pub(crate) mod table;
@@ -18,18 +19,23 @@ pub(crate) struct Report {
     /// Launches of one workgroup.
     pub(crate) dispatch: Option<Row>,
     pub(crate) compile: Option<Compile>,
+    /// vyre on wgpu against wgpu by hand, with the most that vyre may take where there is a limit. Empty without the
+    /// feature `wgpu`.
+    pub(crate) gpu: Vec<(Row, Option<f64>)>,
 }
 
 impl Report {
     /// Every row.
     pub(crate) fn all_rows(&self) -> impl Iterator<Item = &Row> {
-        self.rows.iter().chain(self.gridsync.iter().map(|(row, _)| row)).chain(&self.dispatch)
+        let gridsync = self.gridsync.iter().map(|(row, _)| row);
+        let gpu = self.gpu.iter().map(|(row, _)| row);
+        self.rows.iter().chain(gridsync).chain(&self.dispatch).chain(gpu)
     }
 
     /// Whether vyre could run everything and gives the results of natural Rust. What the others give is shown, but
     /// they do not promise equal bytes.
     pub(crate) fn is_right(&self) -> bool {
-        let must_run = |platform: &str| platform == "vyre" || platform == "rust";
+        let must_run = |platform: &str| ["vyre", "rust", gpu::EXACT].contains(&platform);
         let must_be_right = |platform: &str| must_run(platform) || routes::is_route(platform);
         self.all_rows().all(|row| {
             row.timings.iter().all(|timing| timing.differs.is_none() || !must_be_right(timing.platform))

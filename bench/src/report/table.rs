@@ -1,8 +1,8 @@
 //! A table for the terminal.
 
-use super::Report;
+use super::{Report, gpu};
 use crate::compile::Compile;
-use crate::measure::{Row, median};
+use crate::measure::{Row, Timing, median};
 use std::fmt::Write as _;
 use std::time::Duration;
 
@@ -20,6 +20,9 @@ pub(crate) fn render(report: &Report) -> String {
     }
     if let Some(compile) = &report.compile {
         compilation(&mut text, compile);
+    }
+    if !report.gpu.is_empty() {
+        by_hand(&mut text, &report.gpu);
     }
     verdict(&mut text, report);
     text
@@ -131,6 +134,40 @@ fn compilation(text: &mut String, compile: &Compile) {
             milliseconds(best)
         );
     }
+}
+
+/// vyre on wgpu against wgpu by hand.
+fn by_hand(text: &mut String, rows: &[(Row, Option<f64>)]) {
+    let head =
+        ["kernel", "size", "by hand", "unchecked", "vyre", "ratio", "median", "limit", "", "exact", "ratio"];
+    let mut lines = vec![head.map(str::to_owned).to_vec()];
+    for (row, limit) in rows {
+        let time = |platform: &str| milliseconds(row.of(platform).map(Timing::best));
+        let counted = gpu::counted(row);
+        let ratios = gpu::ratios(row, counted);
+        let verdict = match gpu::is_within(row, *limit) {
+            Some(false) => "over",
+            _ => "",
+        };
+        // Floats as exact as elsewhere are a column of their own only where there is another way.
+        let exact = (counted != gpu::EXACT).then(|| gpu::ratios(row, gpu::EXACT)).flatten();
+        lines.push(vec![
+            row.name.to_owned(),
+            row.size.clone(),
+            time(gpu::BY_HAND),
+            time(gpu::UNCHECKED),
+            time(counted),
+            factor(ratios.map(|ratios| ratios.best)),
+            factor(ratios.map(|ratios| ratios.median)),
+            factor(*limit),
+            verdict.to_owned(),
+            if exact.is_some() { time(gpu::EXACT) } else { "-".to_owned() },
+            factor(exact.map(|ratios| ratios.best)),
+        ]);
+    }
+    text.push_str("\nvyre on wgpu against wgpu by hand, best in ms. Ratio: vyre's time by that by hand, of the best and of\n");
+    text.push_str("the medians. Floats are the device's; `exact` is vyre with those of the reference.\n\n");
+    align(text, &lines);
 }
 
 fn verdict(text: &mut String, report: &Report) {

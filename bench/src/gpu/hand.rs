@@ -12,11 +12,16 @@ use std::time::{Duration, Instant};
 const AXIS: usize = 65535;
 
 /// A wgpu device.
+#[derive(Clone)]
 pub(crate) struct Wgpu {
     about: String,
     threads: usize,
-    device: wgpu::Device,
-    queue: wgpu::Queue,
+    pub(super) device: wgpu::Device,
+    pub(super) queue: wgpu::Queue,
+    /// Whether wgpu adds its own checks of indices and loops to shaders, as it does unless told otherwise.
+    is_checked: bool,
+    /// The name of the device.
+    pub(super) adapter: String,
 }
 
 impl Wgpu {
@@ -39,21 +44,38 @@ impl Wgpu {
         let (device, queue) = pollster::block_on(adapter.request_device(&descriptor))?;
         let info = adapter.get_info();
         let about = format!("wgpu, {:?}, {}, {} {}", info.backend, info.name, info.driver, info.driver_info);
-        Ok(Wgpu { about, threads, device, queue })
+        Ok(Wgpu { about, threads, device, queue, is_checked: true, adapter: info.name })
     }
 
-    fn wait(&self) -> Result<()> {
+    /// The same device, with no more checks in shaders than are written there.
+    pub(super) fn unchecked(&self) -> Wgpu {
+        Wgpu { is_checked: false, about: format!("{}, unchecked", self.about), ..self.clone() }
+    }
+
+    /// The largest buffer that a shader can reach.
+    pub(super) fn largest_buffer(&self) -> u64 {
+        let limits = self.device.limits();
+        limits.max_storage_buffer_binding_size.min(limits.max_buffer_size)
+    }
+
+    pub(super) fn wait(&self) -> Result<()> {
         self.device.poll(wgpu::PollType::wait_indefinitely())?;
         Ok(())
     }
 
     /// Compiles a shader, with what is wrong with it as an error.
-    fn pipeline(&self, shader: &str) -> Result<wgpu::ComputePipeline> {
+    pub(super) fn pipeline(&self, shader: &str) -> Result<wgpu::ComputePipeline> {
         let scope = self.device.push_error_scope(wgpu::ErrorFilter::Validation);
-        let module = self.device.create_shader_module(wgpu::ShaderModuleDescriptor {
-            label: None,
-            source: wgpu::ShaderSource::Wgsl(shader.into()),
-        });
+        let source = wgpu::ShaderSource::Wgsl(shader.into());
+        let descriptor = wgpu::ShaderModuleDescriptor { label: None, source };
+        let module = if self.is_checked {
+            self.device.create_shader_module(descriptor)
+        } else {
+            let checks = wgpu::ShaderRuntimeChecks::unchecked();
+            // SAFETY: the shaders are those of this crate; with the buffers of their cases they stay inside them, and
+            // their loops end.
+            unsafe { self.device.create_shader_module_trusted(descriptor, checks) }
+        };
         let pipeline = self.device.create_compute_pipeline(&wgpu::ComputePipelineDescriptor {
             label: None,
             layout: None,
@@ -68,7 +90,7 @@ impl Wgpu {
         }
     }
 
-    fn buffer(&self, size: u64, usage: wgpu::BufferUsages) -> wgpu::Buffer {
+    pub(super) fn buffer(&self, size: u64, usage: wgpu::BufferUsages) -> wgpu::Buffer {
         self.device.create_buffer(&wgpu::BufferDescriptor {
             label: None,
             size,
@@ -76,11 +98,43 @@ impl Wgpu {
             mapped_at_creation: false,
         })
     }
+
+    /// A bind group of whole buffers.
+    pub(super) fn bind(
+        &self,
+        pipeline: &wgpu::ComputePipeline,
+        buffers: &[&wgpu::Buffer],
+    ) -> wgpu::BindGroup {
+        let resources = buffers.iter().map(|buffer| buffer.as_entire_binding());
+        let entries: Vec<_> = (0..)
+            .zip(resources)
+            .map(|(binding, resource)| wgpu::BindGroupEntry { binding, resource })
+            .collect();
+        let layout = &pipeline.get_bind_group_layout(0);
+        self.device.create_bind_group(&wgpu::BindGroupDescriptor { label: None, layout, entries: &entries })
+    }
+
+    /// The bytes of a buffer.
+    pub(super) fn read(&self, buffer: &wgpu::Buffer) -> Result<Vec<u8>> {
+        let usage = wgpu::BufferUsages::MAP_READ | wgpu::BufferUsages::COPY_DST;
+        let staging = self.buffer(buffer.size(), usage);
+        let mut encoder = self.device.create_command_encoder(&Default::default());
+        encoder.copy_buffer_to_buffer(buffer, 0, &staging, 0, buffer.size());
+        self.queue.submit([encoder.finish()]);
+        // Whether it could be mapped shows when the range is asked for.
+        staging.map_async(wgpu::MapMode::Read, .., |_| {});
+        self.wait()?;
+        Ok(staging.get_mapped_range(..)?.to_vec())
+    }
 }
+
+/// How buffers are used.
+pub(super) const USAGE: wgpu::BufferUsages =
+    wgpu::BufferUsages::STORAGE.union(wgpu::BufferUsages::COPY_DST).union(wgpu::BufferUsages::COPY_SRC);
 
 impl Platform for Wgpu {
     fn name(&self) -> &'static str {
-        "wgpu"
+        if self.is_checked { "wgpu" } else { "unchecked" }
     }
 
     fn about(&self) -> String {
@@ -92,29 +146,15 @@ impl Platform for Wgpu {
     }
 
     fn prepare<'a>(&'a self, case: &'a Case) -> Result<Box<dyn Contender + 'a>> {
-        let limits = self.device.limits();
-        let limit = limits.max_storage_buffer_binding_size.min(limits.max_buffer_size);
+        let limit = self.largest_buffer();
         for buffer in &case.buffers {
             let bytes = buffer.initial.bytes().len() as u64;
             ensure!(bytes <= limit, "a buffer has {bytes} bytes where the device allows {limit}");
         }
         let pipeline = self.pipeline(case.text.others()?.wgsl)?;
-        let usage = wgpu::BufferUsages::STORAGE | wgpu::BufferUsages::COPY_DST | wgpu::BufferUsages::COPY_SRC;
         let size = |buffer: &data::Buffer| buffer.initial.bytes().len() as u64;
-        let buffers: Vec<_> = case.buffers.iter().map(|buffer| self.buffer(size(buffer), usage)).collect();
-        let entries: Vec<_> = buffers
-            .iter()
-            .enumerate()
-            .map(|(place, buffer)| wgpu::BindGroupEntry {
-                binding: place as u32,
-                resource: buffer.as_entire_binding(),
-            })
-            .collect();
-        let bindings = self.device.create_bind_group(&wgpu::BindGroupDescriptor {
-            label: None,
-            layout: &pipeline.get_bind_group_layout(0),
-            entries: &entries,
-        });
+        let buffers: Vec<_> = case.buffers.iter().map(|buffer| self.buffer(size(buffer), USAGE)).collect();
+        let bindings = self.bind(&pipeline, &buffers.iter().collect::<Vec<_>>());
         let prepared = Prepared { wgpu: self, case, pipeline, bindings, buffers };
         prepared.write(|_| true)?;
         Ok(Box::new(prepared))
@@ -137,18 +177,6 @@ impl Prepared<'_> {
         }
         self.wgpu.queue.submit([]);
         self.wgpu.wait()
-    }
-
-    fn read(&self, buffer: &wgpu::Buffer) -> Result<Vec<u8>> {
-        let usage = wgpu::BufferUsages::MAP_READ | wgpu::BufferUsages::COPY_DST;
-        let staging = self.wgpu.buffer(buffer.size(), usage);
-        let mut encoder = self.wgpu.device.create_command_encoder(&Default::default());
-        encoder.copy_buffer_to_buffer(buffer, 0, &staging, 0, buffer.size());
-        self.wgpu.queue.submit([encoder.finish()]);
-        // Whether it could be mapped shows when the range is asked for.
-        staging.map_async(wgpu::MapMode::Read, .., |_| {});
-        self.wgpu.wait()?;
-        Ok(staging.get_mapped_range(..)?.to_vec())
     }
 }
 
@@ -176,6 +204,6 @@ impl Contender for Prepared<'_> {
 
     fn results(&mut self) -> Result<Vec<Vec<u8>>> {
         let results = self.buffers.iter().zip(&self.case.buffers).filter(|(_, buffer)| buffer.is_result());
-        results.map(|(device, _)| self.read(device)).collect()
+        results.map(|(device, _)| self.wgpu.read(device)).collect()
     }
 }
