@@ -142,13 +142,19 @@ impl Emitter<'_> {
     /// Whether this lane exists, where a driver may have others.
     pub(super) fn note_existence(&mut self) {
         let Some([zero, _]) = self.zeros.filter(|_| has_gaps(self.kernel)) else { return };
-        // Vectors may go over the first axis or over all of them. The driver must not know that these always hold.
-        let x = self.b.access_index(self.arguments.local, 0);
-        let [x, index] = [x, self.arguments.index].map(|number| self.b.xor(number, zero));
-        let size = self.b.u32(self.kernel.workgroup_size.size()[0]);
-        let lanes = self.b.u32(self.kernel.workgroup_size.invocations() as u32);
-        let (in_row, in_all) = (self.b.less(x, size), self.b.less(index, lanes));
-        self.exists = Some(self.b.both(in_row, in_all));
+        // What the index is beyond that of its row: the id on the first axis may be known to be 0. That it is always
+        // inside must not be known either.
+        let [row, column, _] = self.kernel.workgroup_size.size();
+        let mut x = self.arguments.index;
+        for (axis, size) in [(1, row), (2, row * column)] {
+            let id = self.b.access_index(self.arguments.local, axis);
+            let size = self.b.u32(size);
+            let before = self.b.mul(id, size);
+            x = self.b.sub(x, before);
+        }
+        let x = self.b.xor(x, zero);
+        let row = self.b.u32(row);
+        self.exists = Some(self.b.less(x, row));
     }
 
     /// A condition and the predicate, where there is one.
