@@ -73,7 +73,8 @@ fn module(unit: &Unit) -> Result<(naga::Module, ModuleInfo)> {
 
 fn entry(module: naga::Module, name: &str, unit: &Unit) -> Result<naga::Module> {
     let slots = unit.bindings().slots().len();
-    let form = Form { windows: vec![1; slots], window_bits: 27, manner: Manner::PLAIN };
+    let form =
+        Form { windows: vec![1; slots], shifted: vec![false; slots], window_bits: 27, manner: Manner::PLAIN };
     let legal = legal_kernel(unit, form.manner.floats);
     emit_into(module, name, legal.as_ref().unwrap_or_else(|| unit.kernel()), &form)
 }

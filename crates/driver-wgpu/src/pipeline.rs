@@ -76,15 +76,16 @@ impl WgpuPipeline {
             code_bytes: 0,
             variants: Mutex::default(),
         };
-        let windows = vec![1; unit.bindings().slots().len()];
-        pipeline.code_bytes = pipeline.variant(gpu, windows)?.code_bytes;
+        let slots = unit.bindings().slots().len();
+        pipeline.code_bytes = pipeline.variant(gpu, vec![1; slots], vec![false; slots])?.code_bytes;
         Ok(pipeline)
     }
 
-    /// The shader for slots with so many bindings each, compiled now if it was not before.
-    pub(crate) fn variant(&self, gpu: &Gpu, windows: Vec<u32>) -> Result<Arc<Variant>> {
+    /// The shader for slots with so many bindings each, some of which begin behind the beginning of what is bound;
+    /// compiled now if it was not before.
+    pub(crate) fn variant(&self, gpu: &Gpu, windows: Vec<u32>, shifted: Vec<bool>) -> Result<Arc<Variant>> {
         let window_bits = gpu.limits.max_storage_buffer_binding_size.ilog2();
-        let form = Form { windows, window_bits, manner: self.manner };
+        let form = Form { windows, shifted, window_bits, manner: self.manner };
         // Held while it is compiled: others that want the same shader would only compile it too.
         let mut variants = lock(&self.variants);
         if variants.epoch != gpu.epoch {

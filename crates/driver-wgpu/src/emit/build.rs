@@ -62,6 +62,12 @@ impl Builder {
         self.ty(TypeInner::Array { base, size, stride: u32::from(scalar.width) })
     }
 
+    /// An array of vectors of four, as long as what is bound.
+    pub(super) fn vector_array_type(&mut self, scalar: Scalar) -> Handle<Type> {
+        let base = self.ty(TypeInner::Vector { size: VectorSize::Quad, scalar });
+        self.ty(TypeInner::Array { base, size: ArraySize::Dynamic, stride: 16 })
+    }
+
     pub(super) fn global(&mut self, variable: GlobalVariable) -> Handle<GlobalVariable> {
         self.module.global_variables.append(variable, Span::UNDEFINED)
     }

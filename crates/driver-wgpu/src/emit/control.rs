@@ -263,12 +263,16 @@ impl Emitter<'_> {
         self.b.open();
         self.b.open();
         let ran = self.body(id, &variables, body, (next, again), watched);
+        if let Ok(condition) = ran {
+            // A break in the body, not in a block of its own behind it: drivers unroll that better.
+            let accept = Block::from_vec(vec![Statement::Break]);
+            self.b.push(Statement::If { condition, accept, reject: Block::new() });
+        }
         let inside = self.b.close();
-        let repeated =
-            ran.map(|done| Statement::Loop { body: inside, continuing: Block::new(), break_if: Some(done) });
-        repeated.map(|repeated| self.b.push(repeated))?;
+        self.b.push(Statement::Loop { body: inside, continuing: Block::new(), break_if: None });
         let accept = self.b.close();
         self.predicate = predicate;
+        ran?;
         self.b.push(Statement::If { condition, accept, reject: Block::new() });
         self.end_watch(watched);
         self.load_results(id, &variables);

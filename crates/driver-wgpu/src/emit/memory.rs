@@ -33,7 +33,7 @@ enum Home {
 
 /// Whether an element is inside its buffer.
 #[derive(Clone, Copy)]
-enum Inside {
+pub(super) enum Inside {
     Always,
     Never,
     /// Where a condition holds.
@@ -93,7 +93,10 @@ impl Emitter<'_> {
         (binding, windows): (u32, u32),
     ) -> Place {
         let element = buffer.element();
-        let ty = self.b.array_type(word(element), is_atomic, None);
+        let ty = match self.grouped[self.places.len()] {
+            true => self.b.vector_array_type(word(element)),
+            false => self.b.array_type(word(element), is_atomic, None),
+        };
         let access = match buffer.access().allows_store() {
             true => StorageAccess::LOAD | StorageAccess::STORE,
             false => StorageAccess::LOAD,
@@ -109,7 +112,8 @@ impl Emitter<'_> {
             })
         };
         let windows = (binding..binding + windows).map(|binding| window(self, binding)).collect();
-        let offset = Some(self.parameter(8 + 2 * slot));
+        let is_shifted = self.form.shifted.get(slot as usize).copied().unwrap_or(true);
+        let offset = is_shifted.then(|| self.parameter(8 + 2 * slot));
         let length = match buffer.count() {
             Some(count) => self.b.u32(count),
             None => self.parameter(9 + 2 * slot),
@@ -139,8 +143,16 @@ impl Emitter<'_> {
         self.places[buffer as usize].length
     }
 
+    /// The one window of a slot that has one.
+    pub(super) fn only_window(&self, buffer: u32) -> Option<Handle<GlobalVariable>> {
+        match &self.places[buffer as usize].home {
+            Home::Storage(windows) => windows.first().copied(),
+            _ => None,
+        }
+    }
+
     /// Whether an index is inside a buffer.
-    fn inside(&mut self, buffer: u32, index: ValueId) -> Result<Inside> {
+    pub(super) fn inside(&mut self, buffer: u32, index: ValueId) -> Result<Inside> {
         let Place { count, length, .. } = self.places[buffer as usize];
         if let (vyre_lower::Value::Const(Literal::U32(index)), Some(count)) =
             (self.kernel.value(index), count)
@@ -208,6 +220,11 @@ impl Emitter<'_> {
 
     /// The element at an index, or zero outside.
     pub(super) fn load(&mut self, buffer: u32, index: ValueId) -> Result<Value> {
+        if self.grouped[buffer as usize]
+            && let Some(value) = self.load_of_group(buffer, index)?
+        {
+            return Ok(value);
+        }
         let element = self.places[buffer as usize].element;
         let nothing = self.zero_of(element.value_type());
         let inside = self.inside(buffer, index)?;

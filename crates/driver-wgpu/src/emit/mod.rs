@@ -24,6 +24,7 @@ mod control;
 mod floats;
 mod integers;
 mod memory;
+mod quads;
 mod subgroups;
 
 pub(crate) use control::{Quirks, is_watched};
@@ -48,6 +49,8 @@ pub(crate) const ENTRY: &str = "main";
 pub(crate) struct Form {
     /// How many bindings each slot takes, at least one.
     pub(crate) windows: Vec<u32>,
+    /// Whether each slot begins behind the beginning of what is bound.
+    pub(crate) shifted: Vec<bool>,
     /// The size of a window of a slot that has several, as a power of two of bytes.
     pub(crate) window_bits: u32,
     /// How the device is used.
@@ -120,6 +123,9 @@ struct Emitter<'k> {
     parameters: Handle<GlobalVariable>,
     /// The memory of each buffer.
     places: Vec<Place>,
+    /// Which buffers are arrays of vectors, and what is loaded of them.
+    grouped: Vec<bool>,
+    groups: quads::Groups,
     /// The rows that are computed so far.
     values: Vec<Option<Value>>,
     /// The variables of results and parameters.
@@ -177,6 +183,8 @@ impl<'k> Emitter<'k> {
             arguments,
             parameters,
             places: Vec::new(),
+            grouped: quads::grouped(kernel, form),
+            groups: quads::Groups::default(),
             values: vec![None; kernel.values.len()],
             variables: FxHashMap::default(),
             named,
@@ -333,12 +341,15 @@ impl<'k> Emitter<'k> {
     /// The items of a region, with the rows that are computed in it.
     fn region(&mut self, region: RegionId) -> Result<()> {
         let mut next = 0;
+        let groups = self.groups();
         for position in 0..self.kernel.item_count(region) {
             self.rows(region, position, &mut next)?;
             let item = self.kernel.item_at(region, position);
             roomy(|| self.item(item))?;
         }
-        self.rows(region, self.kernel.item_count(region), &mut next)
+        let ended = self.rows(region, self.kernel.item_count(region), &mut next);
+        self.forget_groups(groups);
+        ended
     }
 
     fn item(&mut self, id: ItemId) -> Result<()> {

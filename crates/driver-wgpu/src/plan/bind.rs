@@ -55,7 +55,9 @@ impl Planner<'_> {
         for ((range, is_written), slot) in used.iter().zip(slots) {
             bound.push(self.bind(*range, *is_written, slot.element().size() as u64)?);
         }
-        let shader = pipeline.variant(self.gpu, bound.iter().map(|bound| bound.windows).collect())?;
+        let windows = bound.iter().map(|bound| bound.windows).collect();
+        let shifted = bound.iter().map(|bound| bound.begin > 0).collect();
+        let shader = pipeline.variant(self.gpu, windows, shifted)?;
         let most = self.gpu.limits.max_compute_workgroups_per_dimension;
         let slices = Slices::new(workgroups, most)?;
         let mut group = self.group(&shader, &bound);
@@ -108,7 +110,8 @@ impl Planner<'_> {
         let limits = &self.gpu.limits;
         let alignment = u64::from(limits.min_storage_buffer_offset_alignment).max(ALIGNMENT);
         let offset = range.offset / alignment * alignment;
-        let bytes = (range.end() - offset).next_multiple_of(element.max(4));
+        // Whole vectors: a shader may load four words at once.
+        let bytes = (range.end() - offset).next_multiple_of(ALIGNMENT);
         let most = limits.max_storage_buffer_binding_size;
         let windows = if bytes <= most { 1 } else { bytes.div_ceil(1 << most.ilog2()) as u32 };
         let begin = ((range.offset - offset) / element) as u32;
