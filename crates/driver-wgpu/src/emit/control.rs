@@ -9,8 +9,8 @@
 //! A driver that fills its vectors up with lanes that do not exist lets these decide about loops too, by what they have
 //! loaded, which is nothing; at the next barrier nobody meets any more. So conditions ask whether the lane exists.
 
-use super::Emitter;
 use super::build::{Builder, Value};
+use super::{Emitter, Zeros};
 use naga::{
     AddressSpace, Block, GlobalVariable, Handle, LocalVariable, MemoryDecorations, ResourceBinding, Scalar,
     Statement, StorageAccess,
@@ -141,7 +141,7 @@ impl Emitter<'_> {
 
     /// Whether this lane exists, where a driver may have others.
     pub(super) fn note_existence(&mut self) {
-        let Some([zero, _]) = self.zeros.filter(|_| has_gaps(self.kernel)) else { return };
+        let Some(Zeros { others: zero, .. }) = self.zeros.filter(|_| has_gaps(self.kernel)) else { return };
         // What the index is beyond that of its row: the id on the first axis may be known to be 0. That it is always
         // inside must not be known either.
         let [row, column, _] = self.kernel.workgroup_size.size();
@@ -300,7 +300,7 @@ impl Emitter<'_> {
         self.store_all(variables, next.iter().copied())?;
         let again = self.get(again)?;
         let again = self.existing(again);
-        if let (Some(watched), Some([zero, _])) = (watched, self.zeros) {
+        if let (Some(watched), Some(Zeros { others: zero, .. })) = (watched, self.zeros) {
             let (none, one) = (self.b.u32(0), self.b.u32(1));
             let more = self.b.select(again, one, none);
             let more = self.b.xor(more, zero);

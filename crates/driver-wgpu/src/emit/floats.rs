@@ -119,7 +119,7 @@ impl Emitter<'_> {
         operands.map(|mut bits| {
             number += 1;
             if let (true, Some(zeros)) = (self.form.manner.floats.is_shielded, self.zeros) {
-                for (bit, zero) in zeros.into_iter().enumerate() {
+                for (bit, zero) in zeros.operands.into_iter().enumerate() {
                     if number >> bit & 1 == 1 {
                         bits = self.b.xor(bits, zero);
                     }

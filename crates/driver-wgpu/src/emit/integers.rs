@@ -126,9 +126,9 @@ impl Emitter<'_> {
 
     fn shift(&mut self, op: BinOp, ty: Type, a: Value, by: Value, right: vyre_lower::Value) -> Value {
         let mut by = self.count(ty, by, right);
-        if let (BinOp::RotL | BinOp::RotR, 64, Some([zero, _])) = (op, ty.bits(), self.zeros) {
+        if let (BinOp::RotL | BinOp::RotR, 64, Some(zeros)) = (op, ty.bits(), self.zeros) {
             // A driver takes 64 bits for 32 where it recognises a rotation by a constant.
-            by = self.b.xor(by, zero);
+            by = self.b.xor(by, zeros.others);
         }
         match op {
             BinOp::Shl => self.b.shl(a, by),

@@ -3,7 +3,7 @@
 //! Memory is made of words. Narrow elements share words: a store clears its bits and sets them, atomically, so that
 //! neighbours do not race. A buffer that has atomics in a kernel is accessed by atomics only.
 
-use super::{Emitter, Value};
+use super::{Emitter, FIRST_SLOT, Value};
 use naga::{
     AddressSpace, AtomicFunction, Block, Expression, GlobalVariable, Handle, LocalVariable,
     MemoryDecorations, PredeclaredType, ResourceBinding, Scalar, ScalarKind, Statement, StorageAccess,
@@ -113,10 +113,10 @@ impl Emitter<'_> {
         };
         let windows = (binding..binding + windows).map(|binding| window(self, binding)).collect();
         let is_shifted = self.form.shifted.get(slot as usize).copied().unwrap_or(true);
-        let offset = is_shifted.then(|| self.parameter(8 + 2 * slot));
+        let offset = is_shifted.then(|| self.parameter(FIRST_SLOT + 2 * slot));
         let length = match buffer.count() {
             Some(count) => self.b.u32(count),
-            None => self.parameter(9 + 2 * slot),
+            None => self.parameter(FIRST_SLOT + 1 + 2 * slot),
         };
         let home = Home::Storage(windows);
         Place { home, element, offset, length, count: buffer.count() }

@@ -6,10 +6,10 @@
 //! | words | what |
 //! |---|---|
 //! | 0, 1, 2 | the workgroups of the whole grid on each axis |
-//! | 3, 7 | zeros, which the driver cannot know |
 //! | 4, 5, 6 | the first workgroup of this launch on each axis |
-//! | 8 + 2k | where slot k begins in what is bound for it, in elements |
-//! | 9 + 2k | how many elements slot k has |
+//! | 8, 9, 10 | zeros, which the driver cannot know |
+//! | 12 + 2k | where slot k begins in what is bound for it, in elements |
+//! | 13 + 2k | how many elements slot k has |
 //!
 //! From binding 1 on the slots follow, in the order of the binding plan, each with as many storage bindings as it has
 //! windows. A slot larger than a binding may be is bound in windows of one size; the element decides which is used. A
@@ -72,9 +72,12 @@ impl Manner {
         Manner { floats: Floats::SOFTWARE, quirks: Quirks { cuts_loops: false, forgets_nesting: false } };
 }
 
+/// The first word of the parameters that is about a slot.
+const FIRST_SLOT: u32 = 12;
+
 /// How many words the parameters of a launch with so many slots take, a multiple of four.
 pub(crate) fn parameter_words(slots: usize) -> usize {
-    (8 + 2 * slots).next_multiple_of(4)
+    FIRST_SLOT as usize + (2 * slots).next_multiple_of(4)
 }
 
 /// The module of a kernel that has no traps and no grid barriers.
@@ -112,6 +115,15 @@ struct Arguments {
     index: Value,
 }
 
+/// Zeros that exist only at run time.
+#[derive(Clone, Copy)]
+struct Zeros {
+    /// For the operands of float operations.
+    operands: [Value; 2],
+    /// For everything else. What was combined with one zero twice would be known again.
+    others: Value,
+}
+
 struct Emitter<'k> {
     kernel: &'k Kernel,
     form: &'k Form,
@@ -133,7 +145,7 @@ struct Emitter<'k> {
     /// The parameters and results that rows name.
     named: FxHashMap<(ItemId, u32), Vec<ValueId>>,
     /// The zeros that the driver cannot know.
-    zeros: Option<[Value; 2]>,
+    zeros: Option<Zeros>,
     /// Whether the invocation does what is emitted, where that is not said by the block.
     predicate: Option<Value>,
     /// Whether the lane exists, where a driver may have others.
@@ -200,7 +212,10 @@ impl<'k> Emitter<'k> {
         }
         let has_gaps = control::has_gaps(kernel);
         if floats::needs_zeros(kernel, form) || emitter.watch.is_some() || has_gaps {
-            emitter.zeros = Some([emitter.parameter(3), emitter.parameter(7)]);
+            emitter.zeros = Some(Zeros {
+                operands: [emitter.parameter(8), emitter.parameter(9)],
+                others: emitter.parameter(10),
+            });
         }
         emitter.note_existence();
         emitter
@@ -245,8 +260,8 @@ impl<'k> Emitter<'k> {
 
     fn constant(&mut self, literal: Literal) -> Value {
         let bits = literal.bits();
-        if let (true, Some([zero, _])) = (floats::is_hidden(literal, self.form), self.zeros) {
-            return self.shielded_constant(literal, zero);
+        if let (true, Some(zeros)) = (floats::is_hidden(literal, self.form), self.zeros) {
+            return self.shielded_constant(literal, zeros.others);
         }
         match literal.ty() {
             Type::Bool => self.b.bool(bits != 0),

@@ -166,7 +166,7 @@ impl Planner<'_> {
 
     /// Where the parameters of a slice are in the data.
     fn parameters(&mut self, grid: [u32; 3], base: [u32; 3], bound: &[Bound]) -> Result<u32> {
-        let mut words = vec![grid[0], grid[1], grid[2], 0, base[0], base[1], base[2], 0];
+        let mut words = vec![grid[0], grid[1], grid[2], 0, base[0], base[1], base[2], 0, 0, 0, 0, 0];
         words.extend(bound.iter().flat_map(|bound| [bound.begin, bound.count]));
         words.resize(parameter_words(bound.len()), 0);
         if let Some(known) = self.parameters.get(&words) {
