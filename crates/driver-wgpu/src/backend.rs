@@ -98,7 +98,7 @@ impl WgpuBackend {
     pub fn with_options(options: WgpuOptions) -> Result<WgpuBackend> {
         let instance = device::instance();
         let disk = options.cache_folder.as_deref().map(open_disk).transpose()?.flatten().map(Arc::new);
-        let gpu = device::open(&instance, &options, disk.as_ref(), 0)?;
+        let gpu = device::open(&instance, &options, disk.as_ref())?;
         let mut core = Core {
             profile: device::profile(&gpu),
             manner: Manner::PLAIN,
@@ -198,8 +198,7 @@ impl VyreBackend for WgpuBackend {
         let core = &self.core;
         let _only = core.recovery.lock().unwrap_or_else(PoisonError::into_inner);
         let lost = core.gpu();
-        let opened = device::open(&core.instance, &core.options, lost.disk.as_ref(), lost.epoch + 1)?;
-        let opened = Arc::new(opened);
+        let opened = Arc::new(device::reopen(&core.instance, &core.options, &lost)?);
         let mut gpu = core.gpu.write().unwrap_or_else(PoisonError::into_inner);
         core.telemetry.resident_freed(core.residents.bytes());
         let generation = core.residents.recover();

@@ -1,10 +1,11 @@
 //! Which device: the adapters of this machine, the best one first, with why each other one was passed over.
 
 use crate::NAME;
-use crate::gpu::Gpu;
+use crate::gpu::{self, Gpu};
 use crate::timer;
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use vyre_driver::cache::DiskCache;
 use vyre_driver::{DeviceProfile, Error, Feature, Features, Limits, Result};
 use wgpu::{AdapterInfo, DeviceType};
@@ -40,21 +41,43 @@ pub(crate) fn open(
     instance: &wgpu::Instance,
     options: &WgpuOptions,
     disk: Option<&Arc<DiskCache>>,
-    epoch: u64,
 ) -> Result<Gpu> {
+    let (device, queue, info) = find(instance, options, None)?;
+    let mut gpu = Gpu::new(device, queue, info, next_id());
+    gpu.disk = disk.cloned();
+    Ok(gpu)
+}
+
+/// Opens the same device once more. Another one would have to be tried out first, and so would its programs.
+pub(crate) fn reopen(instance: &wgpu::Instance, options: &WgpuOptions, lost: &Gpu) -> Result<Gpu> {
+    let (device, queue, info) = find(instance, options, Some(&lost.name()))?;
+    let mut gpu = Gpu::new(device, queue, info, lost.backend_id);
+    gpu.disk.clone_from(&lost.disk);
+    gpu.epoch = lost.epoch + 1;
+    Ok(gpu)
+}
+
+fn next_id() -> u64 {
+    static NEXT: AtomicU64 = AtomicU64::new(0);
+    NEXT.fetch_add(1, Ordering::Relaxed)
+}
+
+fn find(
+    instance: &wgpu::Instance,
+    options: &WgpuOptions,
+    only: Option<&str>,
+) -> Result<(wgpu::Device, wgpu::Queue, AdapterInfo)> {
     let mut adapters = pollster::block_on(instance.enumerate_adapters(wgpu::Backends::PRIMARY));
     adapters.sort_by_key(|adapter| rank(adapter.get_info().device_type));
     let mut reasons = Vec::new();
     for adapter in &adapters {
         let info = adapter.get_info();
+        let is_other = only.is_some_and(|name| name != gpu::name(&info));
         let refused = match lacking(adapter, &info, options) {
             Some(reason) => reason,
+            None if is_other => "it is not the device that was lost".to_owned(),
             None => match request(adapter) {
-                Ok((device, queue)) => {
-                    let mut gpu = Gpu::new(device, queue, info, epoch);
-                    gpu.disk = disk.cloned();
-                    return Ok(gpu);
-                }
+                Ok((device, queue)) => return Ok((device, queue, info)),
                 Err(error) => error.to_string(),
             },
         };

@@ -29,6 +29,8 @@ pub(crate) struct Gpu {
     pub(crate) timers: Mutex<Vec<Timer>>,
     /// What outlives the process.
     pub(crate) disk: Option<Arc<DiskCache>>,
+    /// The backend that it belongs to. Another one has other devices, whose objects it cannot use.
+    pub(crate) backend_id: u64,
     /// Which device of the backend this is, from 0.
     pub(crate) epoch: u64,
     /// Held while the device is polled or given work. A poll that gives up waiting, while another one or a submission
@@ -48,7 +50,12 @@ pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 }
 
 impl Gpu {
-    pub(crate) fn new(device: wgpu::Device, queue: wgpu::Queue, info: wgpu::AdapterInfo, epoch: u64) -> Gpu {
+    pub(crate) fn new(
+        device: wgpu::Device,
+        queue: wgpu::Queue,
+        info: wgpu::AdapterInfo,
+        backend_id: u64,
+    ) -> Gpu {
         let lost: Arc<AtomicBool> = Arc::default();
         let uncaught: Arc<Mutex<Option<String>>> = Arc::default();
         let flag = Arc::clone(&lost);
@@ -74,7 +81,8 @@ impl Gpu {
             pool: Pool::default(),
             timers: Mutex::default(),
             disk: None,
-            epoch,
+            backend_id,
+            epoch: 0,
             polling: Mutex::default(),
             running: AtomicUsize::new(0),
             lost,
@@ -85,8 +93,7 @@ impl Gpu {
 
     /// The device and its driver, as a name under which things are kept.
     pub(crate) fn name(&self) -> String {
-        let wgpu::AdapterInfo { name, backend, driver, driver_info, .. } = &self.info;
-        format!("{name} ({backend}, {driver} {driver_info})")
+        name(&self.info)
     }
 
     /// Whether the driver gives its code back, so that it can be kept.
@@ -230,6 +237,12 @@ impl Gpu {
         }
         Ok(())
     }
+}
+
+/// A device and its driver, as a name under which things are kept.
+pub(crate) fn name(info: &wgpu::AdapterInfo) -> String {
+    let wgpu::AdapterInfo { name, backend, driver, driver_info, .. } = info;
+    format!("{name} ({backend}, {driver} {driver_info})")
 }
 
 /// A batch that runs.

@@ -1,7 +1,7 @@
 //! A compiled program: its kernel, and a shader for each way in which its slots have been bound.
 
 use crate::NAME;
-use crate::emit::{self, ENTRY, Floats, Form, Manner, is_watched, parameter_words};
+use crate::emit::{self, ENTRY, Floats, Form, Manner, exchange_bytes, is_watched, parameter_words};
 use crate::gpu::{Gpu, lock};
 use rustc_hash::FxHashMap;
 use std::borrow::Cow;
@@ -10,6 +10,7 @@ use std::sync::{Arc, Mutex};
 use vyre_driver::cache::Key;
 use vyre_driver::{BindingPlan, CompiledPipeline, Error, Result, Unit};
 use vyre_foundation::grid::Grid;
+use vyre_foundation::{BufferAccess, BufferDecl};
 use vyre_lower::{Kernel, legalize, lower};
 use wgpu::{BindingType, BufferBindingType, ShaderStages};
 
@@ -17,9 +18,18 @@ use wgpu::{BindingType, BufferBindingType, ShaderStages};
 /// where less is left.
 const STACK: (usize, usize) = (24 << 20, 64 << 20);
 
+/// How many shaders of a program are kept. Most have one.
+const MOST_VARIANTS: usize = 8;
+/// The most rows and items of a kernel: a driver takes minutes for that many.
+const MOST_ROWS: usize = 1 << 21;
+/// The most bytes of arrays that an invocation has for itself: drivers keep them on stacks.
+const MOST_LOCAL: u64 = 64 << 10;
+
 /// A program compiled for a device.
 pub(crate) struct WgpuPipeline {
     unit: Unit,
+    /// The backend that it was compiled by.
+    pub(crate) backend_id: u64,
     /// The kernel with operations that the device does, where the unit's own has others.
     legal: Option<Kernel>,
     manner: Manner,
@@ -68,9 +78,12 @@ impl WgpuPipeline {
     /// Compiles a program in the form that most launches use.
     pub(crate) fn compile(gpu: &Gpu, unit: &Unit, manner: Manner) -> Result<WgpuPipeline> {
         check_workgroup(gpu, unit)?;
+        let legal = legal_kernel(unit, manner.floats);
+        check_kernel(gpu, legal.as_ref().unwrap_or_else(|| unit.kernel()))?;
         let mut pipeline = WgpuPipeline {
             unit: unit.clone(),
-            legal: legal_kernel(unit, manner.floats),
+            backend_id: gpu.backend_id,
+            legal,
             manner,
             fits_natively: !unit.needs().grid_sync,
             code_bytes: 0,
@@ -93,6 +106,9 @@ impl WgpuPipeline {
         }
         if let Some(made) = variants.made.get(&form) {
             return Ok(Arc::clone(made));
+        }
+        if variants.made.len() >= MOST_VARIANTS {
+            variants.made.clear();
         }
         let made = Arc::new(stacker::maybe_grow(STACK.0, STACK.1, || self.build(gpu, &form))?);
         variants.made.insert(form, Arc::clone(&made));
@@ -205,7 +221,7 @@ fn estimate(module: &naga::Module) -> u64 {
     let functions = module.functions.iter().map(|(_, function)| function);
     let functions = functions.chain(module.entry_points.iter().map(|entry| &entry.function));
     let expressions: usize = functions.map(|function| function.expressions.len()).sum();
-    1024 + 32 * expressions as u64
+    (256 << 10) + 512 * expressions as u64
 }
 
 fn next_id() -> u64 {
@@ -231,6 +247,40 @@ fn check_workgroup(gpu: &Gpu, unit: &Unit) -> Result<()> {
     let most = limits.max_compute_invocations_per_workgroup;
     if invocations > u64::from(most) {
         return refuse(format!("a workgroup of {invocations} invocations"), format!("use at most {most}"));
+    }
+    Ok(())
+}
+
+/// Refuses what a driver would not survive or not tell.
+fn check_kernel(gpu: &Gpu, kernel: &Kernel) -> Result<()> {
+    let refuse = |feature: String, help: String| Err(Error::Unsupported { feature, backend: NAME, help });
+    let rows = kernel.values.len() + kernel.items.len();
+    if rows > MOST_ROWS {
+        let feature = format!("a program of {rows} operations");
+        return refuse(
+            feature,
+            format!("shaders have at most {MOST_ROWS}: make several of it, or use `cpu`"),
+        );
+    }
+    // Narrow elements of an invocation have a word each, those of a workgroup share words.
+    let bytes = |access: BufferAccess, narrowest: u64| {
+        let ours = kernel.buffers.iter().filter(move |buffer| buffer.access() == access);
+        let size = move |buffer: &BufferDecl| {
+            let size = (buffer.element().size() as u64).max(narrowest);
+            (u64::from(buffer.count().unwrap_or(0)) * size).next_multiple_of(4)
+        };
+        ours.map(size).sum::<u64>()
+    };
+    let local = bytes(BufferAccess::Local, 4);
+    if local > MOST_LOCAL {
+        let help = format!("use at most {MOST_LOCAL}, or scratch memory");
+        return refuse(format!("{local} bytes of local arrays in an invocation"), help);
+    }
+    let workgroup = bytes(BufferAccess::Workgroup, 1) + exchange_bytes(kernel);
+    let most = u64::from(gpu.limits.max_compute_workgroup_storage_size);
+    if workgroup > most {
+        let help = format!("use at most {most}; subgroup operations take some of it for each lane");
+        return refuse(format!("workgroup memory of {workgroup} bytes"), help);
     }
     Ok(())
 }

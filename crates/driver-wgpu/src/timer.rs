@@ -30,18 +30,22 @@ impl Gpu {
         if let Some(timer) = lock(&self.timers).pop() {
             return Some(Timer { begun: 0, ..timer });
         }
-        let times = self.device.create_query_set(&wgpu::QuerySetDescriptor {
-            label: None,
-            ty: wgpu::QueryType::Timestamp,
-            count: 2 * TIMED,
-        });
-        let resolved = self.device.create_buffer(&wgpu::BufferDescriptor {
-            label: None,
-            size: TIME_BYTES,
-            usage: BufferUsages::QUERY_RESOLVE | BufferUsages::COPY_SRC,
-            mapped_at_creation: false,
-        });
-        Some(Timer { times, resolved, begun: 0 })
+        let make = || {
+            let times = self.device.create_query_set(&wgpu::QuerySetDescriptor {
+                label: None,
+                ty: wgpu::QueryType::Timestamp,
+                count: 2 * TIMED,
+            });
+            let resolved = self.device.create_buffer(&wgpu::BufferDescriptor {
+                label: None,
+                size: TIME_BYTES,
+                usage: BufferUsages::QUERY_RESOLVE | BufferUsages::COPY_SRC,
+                mapped_at_creation: false,
+            });
+            Ok(Timer { times, resolved, begun: 0 })
+        };
+        // Without one there is no time to tell, and nothing else is amiss.
+        self.guarded("a timer", TIME_BYTES, make).ok()
     }
 }
 

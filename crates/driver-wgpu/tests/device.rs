@@ -356,3 +356,33 @@ fn a_second_backend_finds_what_the_first_has_kept() {
     }
     assert_eq!(run(), first);
 }
+
+#[test]
+fn a_pipeline_belongs_to_its_backend() {
+    let (Some(first), Some(second)) = (start(), start()) else { return };
+    let pipeline = first.compile_native(&program(ADD_ONE), &DispatchConfig::new()).expect("code");
+    let result = second.dispatch(&pipeline, vec![words(&[1])], &DispatchConfig::new());
+    assert_eq!(result.map_err(|error| error.code().to_owned()).err().as_deref(), Some("D002"));
+}
+
+#[test]
+fn what_a_driver_would_not_survive_is_refused() {
+    let Some(backend) = start() else { return };
+    for text in [
+        "program large { buffer o: output u32[1]; local l: u32[1000000]; l[o[0]] = 1; o[0] = l[0]; }",
+        "program both { workgroup_size 1024; buffer o: output u32[1024]; workgroup w: u32[8192];
+         w[local_id.x] = 1; o[local_id.x] = subgroup_add(w[local_id.x]); }",
+    ] {
+        let result = backend.dispatch(&program(text), vec![], &DispatchConfig::new().grid([1, 1, 1]));
+        assert_eq!(result.map_err(|error| error.code().to_owned()).err().as_deref(), Some("D003"), "{text}");
+    }
+    // The loops of subgroup operations count too.
+    let text = "program folds { workgroup_size 64; subgroup_size 64; buffer n: read u32[1]; buffer o: output u32[64];
+         let mut sum = 0; for k in 0..1100 { sum = sum + subgroup_add(n[0] + k); } o[local_id.x] = sum; }";
+    let config = DispatchConfig::new().grid([1, 1, 1]);
+    let expected = vyre_driver::ReferenceBackend::new().dispatch(&program(text), vec![words(&[1])], &config);
+    match backend.dispatch(&program(text), vec![words(&[1])], &config) {
+        Ok(output) => assert_eq!(output.outputs, expected.expect("a result").outputs),
+        Err(error) => assert_eq!(error.code(), "D003", "{error}"),
+    }
+}

@@ -31,6 +31,9 @@ pub(crate) struct Quirks {
 /// How many blocks may be open on a driver that forgets them.
 const DEPTH: usize = 64;
 
+/// How many rows a body that is unrolled has at most.
+const SMALL: usize = 48;
+
 /// The most lanes that a driver computes at once.
 const VECTOR: u64 = 32;
 
@@ -66,6 +69,11 @@ fn rounds(kernel: &Kernel) -> u64 {
                 Item::Loop { body, .. } => {
                     let all = here.saturating_mul(trips(kernel, id).unwrap_or(u64::MAX));
                     outer[body.index()] = all;
+                    sum = sum.saturating_add(all);
+                }
+                // These are loops over the lanes of a subgroup.
+                Item::Ballot { .. } | Item::Reduce { .. } => {
+                    let all = here.saturating_mul(u64::from(kernel.subgroup_size));
                     sum = sum.saturating_add(all);
                 }
                 _ => {}
@@ -263,13 +271,16 @@ impl Emitter<'_> {
         self.b.open();
         self.b.open();
         let ran = self.body(id, &variables, body, (next, again), watched);
-        if let Ok(condition) = ran {
-            // A break in the body, not in a block of its own behind it: drivers unroll that better.
+        let mut break_if = ran.as_ref().ok().copied();
+        if let (Some(condition), true) = (break_if, self.is_small(body)) {
+            // Drivers unroll a loop that breaks in its body, and leave one alone that breaks behind it. That is faster
+            // for small ones, and takes too long to compile for others.
             let accept = Block::from_vec(vec![Statement::Break]);
             self.b.push(Statement::If { condition, accept, reject: Block::new() });
+            break_if = None;
         }
         let inside = self.b.close();
-        self.b.push(Statement::Loop { body: inside, continuing: Block::new(), break_if: None });
+        self.b.push(Statement::Loop { body: inside, continuing: Block::new(), break_if });
         let accept = self.b.close();
         self.predicate = predicate;
         ran?;
@@ -277,6 +288,15 @@ impl Emitter<'_> {
         self.end_watch(watched);
         self.load_results(id, &variables);
         Ok(())
+    }
+
+    /// Whether a region has nothing in it that repeats, and not much else.
+    fn is_small(&self, region: RegionId) -> bool {
+        let has_control = self
+            .kernel
+            .region(region)
+            .any(|id| matches!(self.kernel.item(id), Item::If { .. } | Item::Loop { .. }));
+        !has_control && self.by_home[region.index()].len() <= SMALL
     }
 
     /// A round of a loop. Gives whether it was the last one.
@@ -300,17 +320,22 @@ impl Emitter<'_> {
         self.store_all(variables, next.iter().copied())?;
         let again = self.get(again)?;
         let again = self.existing(again);
+        self.note_round(watched, again);
+        Ok(self.b.not(again))
+    }
+
+    /// Notes whether another round follows, so that the driver does not know it.
+    pub(super) fn note_round(&mut self, watched: Option<Handle<LocalVariable>>, again: Value) {
         if let (Some(watched), Some(Zeros { others: zero, .. })) = (watched, self.zeros) {
             let (none, one) = (self.b.u32(0), self.b.u32(1));
             let more = self.b.select(again, one, none);
             let more = self.b.xor(more, zero);
             self.b.store_local(watched, more);
         }
-        Ok(self.b.not(again))
     }
 
     /// The note that another round of a loop is to follow, where it is watched.
-    fn begin_watch(&mut self) -> Option<Handle<LocalVariable>> {
+    pub(super) fn begin_watch(&mut self) -> Option<Handle<LocalVariable>> {
         self.watch?;
         let ty = self.b.scalar_type(Scalar::U32);
         let watched = self.b.local(ty);
@@ -319,7 +344,7 @@ impl Emitter<'_> {
         Some(watched)
     }
 
-    fn end_watch(&mut self, watched: Option<Handle<LocalVariable>>) {
+    pub(super) fn end_watch(&mut self, watched: Option<Handle<LocalVariable>>) {
         let (Some(watched), Some((note, _))) = (watched, self.watch) else { return };
         let (left, noted) = (self.b.load_local(watched), self.b.load_local(note));
         let noted = self.b.or(noted, left);

@@ -29,6 +29,7 @@ mod subgroups;
 
 pub(crate) use control::{Quirks, is_watched};
 pub(crate) use floats::Floats;
+pub(crate) use subgroups::exchange_bytes;
 
 use build::{Builder, Value};
 use memory::Place;

@@ -7,7 +7,23 @@ use super::{Emitter, Value, scalar};
 use naga::{GlobalVariable, Handle, LocalVariable, Scalar, ScalarKind, Statement};
 use vyre_driver::Result;
 use vyre_foundation::{BinOp, Scope, SubgroupOp, Type};
-use vyre_lower::ValueId;
+use vyre_lower::{Item, Kernel, ValueId};
+
+/// How much workgroup memory the subgroup operations of a kernel take.
+pub(crate) fn exchange_bytes(kernel: &Kernel) -> u64 {
+    let lanes = kernel.workgroup_size.invocations();
+    let mut widths = [0, 0];
+    for item in kernel.region_ids().flat_map(|region| kernel.region(region)) {
+        let ty = match kernel.item(item) {
+            Item::Ballot { .. } => Type::Bool,
+            Item::Shuffle { value, .. } | Item::Reduce { value, .. } => kernel.value(value).ty(),
+            _ => continue,
+        };
+        let is_wide = ty.bits() == 64;
+        widths[usize::from(is_wide)] = if is_wide { 8 } else { 4 };
+    }
+    lanes * (widths[0] + widths[1])
+}
 
 impl Emitter<'_> {
     fn lanes(&self) -> u32 {
@@ -148,6 +164,7 @@ impl Emitter<'_> {
         let zero = self.b.u32(0);
         self.b.store_local(sum, begin);
         self.b.store_local(lane, zero);
+        let watched = self.begin_watch();
         self.b.open();
         let (so_far, here) = (self.b.load_local(sum), self.b.load_local(lane));
         let place = self.b.add(first, here);
@@ -162,9 +179,11 @@ impl Emitter<'_> {
         let place = self.b.add(first, after);
         let (in_subgroup, in_workgroup) = (self.b.less(after, size), self.b.less(place, lanes));
         let again = self.b.both(in_subgroup, in_workgroup);
+        self.note_round(watched, again);
         let done = self.b.not(again);
         let body = self.b.close();
         self.b.push(Statement::Loop { body, continuing: naga::Block::new(), break_if: Some(done) });
+        self.end_watch(watched);
         let result = self.b.load_local(sum);
         self.barrier(Scope::Workgroup)?;
         Ok(result)

@@ -115,6 +115,15 @@ impl Planner<'_> {
         let most = limits.max_storage_buffer_binding_size;
         let windows = if bytes <= most { 1 } else { bytes.div_ceil(1 << most.ilog2()) as u32 };
         let begin = ((range.offset - offset) / element) as u32;
+        if u64::from(begin) + u64::from(count) > 1 << 32 {
+            return Err(Error::Unsupported {
+                feature: format!(
+                    "{count} elements that begin {begin} elements behind where they can be bound"
+                ),
+                backend: NAME,
+                help: format!("bind them at a multiple of {alignment} bytes"),
+            });
+        }
         Ok(Bound { whole: Range::new(range.buffer, offset, bytes), windows, begin, count })
     }
 

@@ -8,6 +8,8 @@ use vyre_driver::{Predicate, Result};
 
 /// How far back a control may be. Looking at everything since then takes time.
 const MOST_BEHIND: usize = 64;
+/// The most words of the entries of a control, eight for each: so few rounds no driver cuts off.
+const MOST_ENTRIES: usize = 8 << 12;
 
 /// Decisions, and how they are launched.
 pub(crate) struct Control {
@@ -93,6 +95,7 @@ impl Planner<'_> {
         let control = self.plan.controls.last();
         let fits = control.is_some_and(|control| {
             self.plan.ops.len() - control.at <= MOST_BEHIND
+                && control.entries.len() < MOST_ENTRIES
                 && !self.is_touched_since(control.at, range, false)
         });
         if !fits {

@@ -238,6 +238,9 @@ impl<'b> Planner<'b> {
         let Some(pipeline) = pipeline.downcast_ref::<WgpuPipeline>() else {
             return Err(Error::foreign_pipeline(NAME));
         };
+        if pipeline.backend_id != self.gpu.backend_id {
+            return Err(Error::foreign_pipeline(NAME));
+        }
         let ranges: Vec<Range> =
             launch.bindings.iter().map(|span| self.range(*span)).collect::<Result<_>>()?;
         self.dispatch(pipeline, &ranges, launch.grid.workgroups())
