@@ -27,6 +27,11 @@ impl Emitter<'_> {
         b: Value,
         right: vyre_lower::Value,
     ) -> Value {
+        let is_ordering = matches!(
+            op,
+            BinOp::Lt | BinOp::Le | BinOp::Gt | BinOp::Ge | BinOp::Min | BinOp::Max | BinOp::AbsDiff
+        );
+        let a = if ty == Type::I64 && is_ordering { self.hide(a) } else { a };
         let simple = match op {
             BinOp::Add => BinaryOperator::Add,
             BinOp::Sub => BinaryOperator::Subtract,
@@ -60,6 +65,16 @@ impl Emitter<'_> {
             BinOp::MulHi => return self.multiply_high(ty, a, b),
         };
         self.b.binary(simple, a, b)
+    }
+
+    /// An `i64` of which the driver knows nothing: it may have folded it to a constant, and then compares it wrongly.
+    fn hide(&mut self, value: Value) -> Value {
+        let Some(zeros) = self.zeros else { return value };
+        // Not the zero that constants are combined with.
+        let zero = self.b.convert(zeros.operands[0], Scalar::U64);
+        let bits = self.b.bits_as(value, ScalarKind::Uint);
+        let hidden = self.b.xor(bits, zero);
+        self.b.bits_as(hidden, ScalarKind::Sint)
     }
 
     /// The bits of a number as an unsigned one.
