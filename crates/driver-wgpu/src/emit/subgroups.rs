@@ -118,16 +118,7 @@ impl Emitter<'_> {
     pub(super) fn reduce(&mut self, op: SubgroupOp, value: ValueId) -> Result<Value> {
         let ty = self.kernel.value(value).ty();
         let value = self.get(value)?;
-        let op = match op {
-            SubgroupOp::Add => BinOp::Add,
-            SubgroupOp::Mul => BinOp::Mul,
-            SubgroupOp::Min => BinOp::Min,
-            SubgroupOp::Max => BinOp::Max,
-            SubgroupOp::And => BinOp::BitAnd,
-            SubgroupOp::Or => BinOp::BitOr,
-            SubgroupOp::Xor => BinOp::BitXor,
-        };
-        // The lane's own value is folded in twice by none of these: the first lane is where the sum begins.
+        let op = op.combine();
         let begin = self.identity(op, ty);
         self.fold(value, ty, (ty, begin), &mut |emitter, sum, offered, _| {
             emitter.integer_binary(op, ty, sum, offered, vyre_lower::Value::SubgroupLane)
