@@ -170,6 +170,8 @@ impl VyreBackend for WgpuBackend {
     }
 
     fn free(&self, handle: RawHandle) -> Result<()> {
+        // Held, so that a recovery does not count the bytes as its own.
+        let _gpu = self.core.gpu.read().unwrap_or_else(PoisonError::into_inner);
         self.core.residents.remove(handle)?;
         self.core.telemetry.resident_freed(handle.bytes());
         Ok(())

@@ -38,7 +38,7 @@ pub(crate) fn execute(
     match &result {
         Ok(_) => run.give_back(),
         // Nobody uses the buffers of the batch again: the device may still do so.
-        Err(_) if !run.in_flight.is_empty() && !gpu.is_lost() => gpu.abandon(),
+        Err(_) if !run.in_flight.is_empty() => gpu.abandon(),
         Err(_) => {}
     }
     result

@@ -256,9 +256,7 @@ impl Drop for Running<'_> {
 
 impl Drop for Gpu {
     fn drop(&mut self) {
-        if !self.is_lost() {
-            let _ = self.attend();
-        }
+        let _ = self.attend();
         if self.is_busy() {
             // Closing the queue waits until it is empty, which a launch that does not end never lets it be.
             std::mem::forget((self.device.clone(), self.queue.clone()));

@@ -242,19 +242,39 @@ fn threads_share_a_device() {
     assert_eq!(backend.download_resident(shared).expect("a result"), words(&[600; 64]));
 }
 
-#[test]
-fn a_batch_ends_at_its_deadline_and_the_device_works_on() {
-    let Some(backend) = start() else { return };
-    // Each launch takes long, but no loop does.
+/// A batch that keeps the device busy for long, and memory that it uses. Each launch takes long, but no loop does.
+fn long_batch(backend: &WgpuBackend) -> (Batch<'static>, RawHandle) {
     let spin = "program spin { workgroup_size 64; buffer x: read_write u32[];
         for k in 0..30000 { atomic_add(x[0], k); } }";
-    let (pipeline, grid) = code(&backend, spin, 4 << 15);
+    let (pipeline, grid) = code(backend, spin, 4 << 15);
     let x = backend.allocate(4 << 15).expect("memory");
     let mut batch = Batch::default();
     for _ in 0..100 {
         let launch = Launch { pipeline: Arc::clone(&pipeline), bindings: vec![Span::resident(x)], grid };
         batch.push(Action::Launch(launch));
     }
+    (batch, x)
+}
+
+#[test]
+fn a_device_that_is_lost_at_work_is_recovered_at_once() {
+    let Some(backend) = start() else { return };
+    let (batch, _) = long_batch(&backend);
+    let pending = backend.submit(batch).expect("it runs");
+    std::thread::sleep(Duration::from_millis(100));
+    let begin = Instant::now();
+    backend.destroy();
+    assert_eq!(pending.wait(Deadline::NEVER).map_err(|e| e.code()), Err("D006"));
+    backend.try_recover().expect("another device");
+    assert!(begin.elapsed() < Duration::from_secs(2), "it took {:?}", begin.elapsed());
+    let output = backend.dispatch(&program(ADD_ONE), vec![words(&[1])], &DispatchConfig::new());
+    assert_eq!(output.expect("a result").outputs, [words(&[2])]);
+}
+
+#[test]
+fn a_batch_ends_at_its_deadline_and_the_device_works_on() {
+    let Some(backend) = start() else { return };
+    let (batch, x) = long_batch(&backend);
     let limit = Duration::from_millis(200);
     let begin = Instant::now();
     let result = backend.run(batch, Deadline::after(limit));

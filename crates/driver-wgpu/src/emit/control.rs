@@ -26,6 +26,8 @@ pub(crate) struct Quirks {
     pub(crate) cuts_loops: bool,
     /// It forgets conditions that are nested deep.
     pub(crate) forgets_nesting: bool,
+    /// A compare-exchange may leave a value alone that is the expected one.
+    pub(crate) weak_exchange: bool,
 }
 
 /// How many blocks may be open on a driver that forgets them.

@@ -154,12 +154,16 @@ impl Emitter<'_> {
     /// Whether an index is inside a buffer.
     pub(super) fn inside(&mut self, buffer: u32, index: ValueId) -> Result<Inside> {
         let Place { count, length, .. } = self.places[buffer as usize];
-        if let (vyre_lower::Value::Const(Literal::U32(index)), Some(count)) =
-            (self.kernel.value(index), count)
-        {
+        // A row that is a literal in the shader need not be a constant of the kernel: casts to the same type are none there.
+        // naga refuses those that it sees are outside.
+        let constant = match self.kernel.value(index) {
+            vyre_lower::Value::Const(Literal::U32(index)) => Some(index),
+            _ => None,
+        };
+        let index = self.get(index)?;
+        if let (Some(index), Some(count)) = (constant.or_else(|| self.b.known_u32(index)), count) {
             return Ok(if index < count { Inside::Always } else { Inside::Never });
         }
-        let index = self.get(index)?;
         Ok(Inside::Where(self.b.less(index, length)))
     }
 
@@ -398,16 +402,44 @@ impl Emitter<'_> {
             AtomicOp::Exchange => AtomicFunction::Exchange { compare: None },
             AtomicOp::CompareExchange => AtomicFunction::Exchange { compare },
         };
-        let comparison = op == AtomicOp::CompareExchange;
-        let ty = match comparison {
-            true => {
-                let result = PredeclaredType::AtomicCompareExchangeWeakResult(scalar);
-                self.b.module.generate_predeclared_type(result)
-            }
-            false => self.b.scalar_type(scalar),
-        };
-        let old = self.b.known(Expression::AtomicResult { ty, comparison });
+        if let (AtomicOp::CompareExchange, Some(expected)) = (op, compare) {
+            return Some(self.compare_exchange(pointer, fun, scalar, expected, value?));
+        }
+        let ty = self.b.scalar_type(scalar);
+        let old = self.b.known(Expression::AtomicResult { ty, comparison: false });
         self.b.push(Statement::Atomic { pointer, fun, value: value?, result: Some(old) });
-        Some(if comparison { self.b.access_index(old, 0) } else { old })
+        Some(old)
+    }
+
+    /// A compare-exchange. Where one may leave the expected value alone it is repeated until it does not.
+    fn compare_exchange(
+        &mut self,
+        pointer: Value,
+        fun: AtomicFunction,
+        scalar: Scalar,
+        expected: Value,
+        value: Value,
+    ) -> Value {
+        let result = PredeclaredType::AtomicCompareExchangeWeakResult(scalar);
+        let ty = self.b.module.generate_predeclared_type(result);
+        let outcome = self.b.known(Expression::AtomicResult { ty, comparison: true });
+        let exchange = Statement::Atomic { pointer, fun, value, result: Some(outcome) };
+        if !self.form.manner.quirks.weak_exchange {
+            self.b.push(exchange);
+            return self.b.access_index(outcome, 0);
+        }
+        let ty = self.b.scalar_type(scalar);
+        let found = self.b.local(ty);
+        self.b.open();
+        self.b.push(exchange);
+        let old = self.b.access_index(outcome, 0);
+        self.b.store_local(found, old);
+        let is_made = self.b.access_index(outcome, 1);
+        let is_expected = self.b.equal(old, expected);
+        let is_other = self.b.not(is_expected);
+        let break_if = Some(self.b.either(is_made, is_other));
+        let body = self.b.close();
+        self.b.push(Statement::Loop { body, continuing: Block::new(), break_if });
+        self.b.load_local(found)
     }
 }

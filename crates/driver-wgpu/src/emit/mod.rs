@@ -69,8 +69,10 @@ pub(crate) struct Manner {
 
 impl Manner {
     /// Nothing but integers is left to the device, and all of them.
-    pub(crate) const PLAIN: Manner =
-        Manner { floats: Floats::SOFTWARE, quirks: Quirks { cuts_loops: false, forgets_nesting: false } };
+    pub(crate) const PLAIN: Manner = Manner {
+        floats: Floats::SOFTWARE,
+        quirks: Quirks { cuts_loops: false, forgets_nesting: false, weak_exchange: false },
+    };
 }
 
 /// The first word of the parameters that is about a slot.

@@ -33,7 +33,7 @@ const GRAPHS: usize = 64;
 /// How many rows of inputs each graph is computed for.
 const ROWS: usize = 256;
 /// Changes when devices must be tried again.
-const VERSION: u8 = 4;
+const VERSION: u8 = 5;
 
 /// What was found in this process, by the names of devices and drivers.
 static FOUND: LazyLock<Mutex<FxHashMap<String, Manner>>> = LazyLock::new(Mutex::default);
@@ -69,15 +69,16 @@ pub(crate) fn manner(core: &Core) -> Result<Manner> {
 /// A byte for each kind that was earned and for each quirk.
 fn encode(Manner { floats, quirks }: Manner) -> Vec<u8> {
     let kinds = Kind::ALL.into_iter().map(|kind| floats.has(kind));
-    kinds.chain([quirks.cuts_loops, quirks.forgets_nesting]).map(u8::from).collect()
+    kinds.chain([quirks.cuts_loops, quirks.forgets_nesting, quirks.weak_exchange]).map(u8::from).collect()
 }
 
 fn decode(bytes: &[u8]) -> Option<Manner> {
-    let (kinds, [cuts_loops, forgets_nesting]) = bytes.split_last_chunk()?;
+    let (kinds, quirks) = bytes.split_last_chunk()?;
     let is_one = kinds.len() == Kind::ALL.len() && bytes.iter().all(|byte| *byte < 2);
     let earned = Kind::ALL.into_iter().zip(kinds).filter(|(_, byte)| **byte == 1);
     let floats = earned.fold(Floats::SOFTWARE, |floats, (kind, _)| floats.with(kind));
-    let quirks = Quirks { cuts_loops: *cuts_loops == 1, forgets_nesting: *forgets_nesting == 1 };
+    let [cuts_loops, forgets_nesting, weak_exchange] = quirks.map(|byte| byte == 1);
+    let quirks = Quirks { cuts_loops, forgets_nesting, weak_exchange };
     is_one.then_some(Manner { floats, quirks })
 }
 
@@ -87,7 +88,11 @@ pub(crate) fn verdicts(Manner { floats, quirks }: Manner, backend: wgpu::Backend
     let doubt = (backend != wgpu::Backend::Vulkan).then_some("tried at the start only");
     let verdict = |what, by_device| Verdict { what, by_device, doubt };
     let kinds = Kind::ALL.into_iter().map(|kind| verdict(kind.name(), floats.has(kind)));
-    let control = [("long loops", !quirks.cuts_loops), ("deep nesting", !quirks.forgets_nesting)];
+    let control = [
+        ("long loops", !quirks.cuts_loops),
+        ("deep nesting", !quirks.forgets_nesting),
+        ("exchange", !quirks.weak_exchange),
+    ];
     kinds.chain(control.map(|(what, by_device)| verdict(what, by_device))).collect()
 }
 
@@ -102,8 +107,10 @@ fn quirks(core: &Core) -> Result<Quirks> {
     };
     let cuts_loops = !is_right(control::long_loop())?;
     let forgets_nesting = !is_right(control::deep_nesting())?;
-    tracing::debug!(cuts_loops, forgets_nesting, "tried");
-    Ok(Quirks { cuts_loops, forgets_nesting })
+    // Nothing that a trial could find: it is what the language of its shaders offers.
+    let weak_exchange = core.gpu().info.backend == wgpu::Backend::Metal;
+    tracing::debug!(cuts_loops, forgets_nesting, weak_exchange, "tried");
+    Ok(Quirks { cuts_loops, forgets_nesting, weak_exchange })
 }
 
 /// Tries which float operations a device does right.
