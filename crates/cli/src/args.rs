@@ -85,6 +85,24 @@ pub enum Float {
     Native,
 }
 
+/// Whether something is done.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
+pub enum OnOff {
+    /// Not at all
+    Off,
+    /// Where it is worth it
+    On,
+}
+
+impl From<OnOff> for vyre_driver_cpu::Simd {
+    fn from(simd: OnOff) -> vyre_driver_cpu::Simd {
+        match simd {
+            OnOff::Off => vyre_driver_cpu::Simd::Off,
+            OnOff::On => vyre_driver_cpu::Simd::On,
+        }
+    }
+}
+
 /// What `vyre emit` prints.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
 pub(crate) enum Target {
@@ -143,6 +161,9 @@ pub struct RunArgs {
     /// Use at most this many threads
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     pub threads: Option<u32>,
+    /// Let code for CPUs compute several invocations at once; the bytes are the same
+    #[arg(long, value_enum)]
+    pub simd: Option<OnOff>,
     /// Whose floating-point arithmetic to use
     #[arg(long, value_enum, default_value = "exact")]
     pub float: Float,
@@ -181,6 +202,9 @@ pub(crate) struct EmitArgs {
     /// What to print
     #[arg(long, value_enum)]
     pub(crate) target: Target,
+    /// Let code for CPUs compute several invocations at once
+    #[arg(long, value_enum, default_value = "on")]
+    pub(crate) simd: OnOff,
     /// Write it to a file
     #[arg(long, value_name = "PATH")]
     pub(crate) out: Option<PathBuf>,

@@ -1,6 +1,6 @@
 //! `vyre emit`: what a backend makes of a program.
 
-use crate::args::{EmitArgs, Target};
+use crate::args::{EmitArgs, OnOff, Target};
 use crate::failure::Failure;
 use crate::print;
 use crate::source::Source;
@@ -23,8 +23,8 @@ fn emit(args: &EmitArgs) -> Result<(), Failure> {
     let source = Source::read(&args.file)?;
     let unit = Unit::of(&source.program).map_err(|error| source.failure(error))?;
     let bytes = match args.target {
-        Target::Clif => of_cpu(&unit, Listing::Clif)?,
-        Target::Asm => of_cpu(&unit, Listing::Asm)?,
+        Target::Clif => of_cpu(&unit, Listing::Clif, args.simd)?,
+        Target::Asm => of_cpu(&unit, Listing::Asm, args.simd)?,
         Target::Wgsl => as_lines(vyre_driver_wgpu::wgsl(&unit)?),
         Target::Spirv => vyre_driver_wgpu::spirv(&unit)?.iter().flat_map(|word| word.to_le_bytes()).collect(),
     };
@@ -41,9 +41,9 @@ fn emit(args: &EmitArgs) -> Result<(), Failure> {
 }
 
 /// What the CPU backend makes of a program. Nothing runs and nothing is kept.
-fn of_cpu(unit: &Unit, listing: Listing) -> Result<Vec<u8>, Failure> {
-    let backend =
-        CpuBackend::with_options(CpuOptions { threads: 1, cache_folder: None, ..CpuOptions::default() })?;
+fn of_cpu(unit: &Unit, listing: Listing, simd: OnOff) -> Result<Vec<u8>, Failure> {
+    let options = CpuOptions { threads: 1, cache_folder: None, simd: simd.into(), ..CpuOptions::default() };
+    let backend = CpuBackend::with_options(options)?;
     Ok(as_lines(backend.listing(unit, listing)?))
 }
 

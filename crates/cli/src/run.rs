@@ -1,6 +1,6 @@
 //! `vyre run`: reads a program, gathers its inputs, runs it and shows what it returns.
 
-use crate::args::{Backend, Float, Route, RunArgs};
+use crate::args::{Backend, Float, OnOff, Route, RunArgs};
 use crate::failure::Failure;
 use crate::progress::{Progress, Stage};
 use crate::source::Source;
@@ -13,6 +13,7 @@ use vyre_driver::{
     BackendExt, Counters, DispatchConfig, DispatchOutput, Error, Feature, FloatMode, Requirements,
     VyreBackend, acquire, acquire_preferred, registry,
 };
+use vyre_driver_cpu::{CpuBackend, CpuOptions};
 use vyre_driver_wgpu::{WgpuBackend, WgpuOptions};
 use vyre_foundation::{BufferDecl, InputError, Program};
 
@@ -99,6 +100,9 @@ fn choose(args: &RunArgs) -> Result<Arc<dyn VyreBackend>, Failure> {
     if let Some(device) = &args.device {
         return on_device(args.backend, device);
     }
+    if let Some(simd) = args.simd {
+        return on_cpu(args.backend, simd);
+    }
     let Some(name) = args.backend.name() else { return prefer(args.float) };
     acquire(name).map_err(|error| match error {
         Error::UnknownBackend { .. } => Failure::NoBackend(name),
@@ -116,6 +120,18 @@ fn on_device(backend: Backend, device: &str) -> Result<Arc<dyn VyreBackend>, Fai
     }
     let options = WgpuOptions { device: Some(device.to_owned()), ..WgpuOptions::default() };
     Ok(Arc::new(WgpuBackend::with_options(options)?))
+}
+
+/// Starts the backend whose code may compute several invocations at once, or may not.
+fn on_cpu(backend: Backend, simd: OnOff) -> Result<Arc<dyn VyreBackend>, Failure> {
+    if !matches!(backend, Backend::Auto | Backend::Cpu) {
+        return Err(Failure::Usage {
+            message: "`--simd` is about code for CPUs".to_owned(),
+            help: "use it with `--backend cpu`, or leave it out".to_owned(),
+        });
+    }
+    let options = CpuOptions { simd: simd.into(), ..CpuOptions::default() };
+    Ok(Arc::new(CpuBackend::with_options(options)?))
 }
 
 /// Starts the best backend that there is. The reference is none of them.

@@ -1,6 +1,6 @@
 //! The backend itself.
 
-use crate::compile::{Compiler, Instructions, Listing};
+use crate::compile::{Compiler, Instructions, Listing, Simd};
 use crate::memory::{Memory, Placement};
 use crate::pipeline::{CpuPipeline, Stored};
 use crate::pool::Pool;
@@ -21,6 +21,8 @@ pub struct CpuOptions {
     pub threads: usize,
     /// Which instructions code may use.
     pub instructions: Instructions,
+    /// Whether code computes several lanes at once.
+    pub simd: Simd,
     /// Where memory comes from.
     pub placement: Placement,
     /// The folder of compiled programs; `None` keeps none on disk.
@@ -35,6 +37,7 @@ impl Default for CpuOptions {
         CpuOptions {
             threads: std::thread::available_parallelism().map_or(1, usize::from),
             instructions: Instructions::default(),
+            simd: Simd::default(),
             placement: Placement::default(),
             cache_folder: DiskCache::default_folder(),
             share_from: 1 << 15,
@@ -82,7 +85,7 @@ impl CpuBackend {
 
     /// A backend with these options.
     pub fn with_options(options: CpuOptions) -> Result<CpuBackend> {
-        let compiler = Compiler::new(options.instructions)?;
+        let compiler = Compiler::new(options.instructions, options.simd)?;
         let fingerprint = compiler.fingerprint();
         let disk = options.cache_folder.as_deref().map(open_disk).transpose()?.flatten();
         let threads = options.threads.max(1);

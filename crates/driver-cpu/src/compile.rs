@@ -19,6 +19,18 @@ pub enum Instructions {
     Baseline,
 }
 
+/// Whether code computes several lanes at once. The bytes are the same.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub enum Simd {
+    /// Lane after lane.
+    Off,
+    /// Vectors of lanes where that is estimated to be faster.
+    #[default]
+    On,
+    /// Vectors wherever there is a form for them, worth it or not.
+    Always,
+}
+
 /// What machine code needs to run.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) struct Compiled {
@@ -57,7 +69,7 @@ pub(crate) struct Compiler {
 
 impl Compiler {
     /// A compiler for this machine.
-    pub(crate) fn new(instructions: Instructions) -> Result<Compiler> {
+    pub(crate) fn new(instructions: Instructions, simd: Simd) -> Result<Compiler> {
         let best = host(instructions, false)?;
         let quick = host(instructions, true)?;
         let has = |name: &str| {
@@ -70,8 +82,9 @@ impl Compiler {
             call_conv: best.default_call_conv(),
             fma: !x86 || has("has_fma"),
             round: !x86 || has("has_sse41"),
-            vectors: cfg!(any(target_arch = "x86_64", target_arch = "aarch64")),
+            simd: if cfg!(any(target_arch = "x86_64", target_arch = "aarch64")) { simd } else { Simd::Off },
             unaligned: !x86 || has("has_avx"),
+            blend: x86 && has("has_sse41"),
         };
         Ok(Compiler { best, quick, target })
     }
@@ -80,8 +93,9 @@ impl Compiler {
     pub(crate) fn fingerprint(&self) -> String {
         let flags: Vec<String> = self.best.isa_flags().iter().map(|flag| flag.to_string()).collect();
         format!(
-            "{} {} {} {} {}",
+            "{} {:?} {} {} {} {}",
             env!("VYRE_CPU_SOURCE"),
+            self.target.simd,
             cranelift_codegen::VERSION,
             self.best.triple(),
             self.best.flags(),

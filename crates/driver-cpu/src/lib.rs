@@ -20,7 +20,7 @@ mod shares;
 mod timer;
 
 pub use backend::{CpuBackend, CpuOptions};
-pub use compile::{Instructions, Listing};
+pub use compile::{Instructions, Listing, Simd};
 pub use memory::Placement;
 
 /// The name of the backend.

@@ -34,8 +34,8 @@ use vyre_conform::{
     compare, generate, generate_with_grid_barriers, hostile, is_deterministic, reduce, reduce_unordered,
     roundtrip, schedules, test_file,
 };
-use vyre_driver::Route;
-use vyre_driver_cpu::{CpuBackend, CpuOptions};
+use vyre_driver::{Route, VyreBackend};
+use vyre_driver_cpu::{CpuBackend, CpuOptions, Simd};
 // Registers itself.
 use vyre_driver_wgpu as _;
 use vyre_reference::Schedule;
@@ -43,7 +43,7 @@ use vyre_reference::Schedule;
 /// After this many failures a run ends: they are likely one bug.
 const MOST_FAILURES: u64 = 10;
 /// One input that takes longer than this hangs.
-const HANG: Duration = Duration::from_secs(120);
+const HANG: Duration = Duration::from_secs(600);
 
 struct Arguments {
     command: String,
@@ -57,6 +57,8 @@ struct Arguments {
     backend: String,
     threads: Vec<usize>,
     routes: Vec<Route>,
+    /// How the CPU computes lanes.
+    simd: Vec<Simd>,
     /// Whether programs are dense in grid barriers.
     grid_barriers: bool,
 }
@@ -66,7 +68,7 @@ fn main() -> ExitCode {
         Ok(arguments) => arguments,
         Err(problem) => {
             eprintln!(
-                "fuzz: {problem}\nhelp: fuzz roundtrip|schedules|text|bytes|show N, or fuzz backend NAME N [--seed S] [--size N] [--orders N] [--threads A,B] [--routes A,B] [--grid-barriers] [--out DIR] [--corpus DIR]"
+                "fuzz: {problem}\nhelp: fuzz roundtrip|schedules|text|bytes|show N, or fuzz backend NAME N [--seed S] [--size N] [--orders N] [--threads A,B] [--routes A,B] [--simd A,B] [--grid-barriers] [--out DIR] [--corpus DIR]"
             );
             return ExitCode::from(2);
         }
@@ -108,6 +110,7 @@ impl Arguments {
             backend,
             threads: Vec::new(),
             routes: vec![Route::Auto],
+            simd: vec![Simd::On],
             grid_barriers: false,
         };
         while let Some(option) = given.next() {
@@ -128,6 +131,10 @@ impl Arguments {
                 "--routes" => {
                     let names = value.ok_or("`--routes` needs names")?;
                     arguments.routes = names.split(',').map(route).collect::<Result<_, _>>()?;
+                }
+                "--simd" => {
+                    let names = value.ok_or("`--simd` needs names")?;
+                    arguments.simd = names.split(',').map(simd).collect::<Result<_, _>>()?;
                 }
                 "--out" => arguments.out = Some(value.ok_or("`--out` needs a directory")?.into()),
                 "--corpus" => arguments.corpus = value.ok_or("`--corpus` needs a directory")?.into(),
@@ -374,28 +381,43 @@ impl Executor for Counted {
     }
 }
 
-/// A backend under each thread limit and by each route. The CPU shares out launches however small they are, and keeps
+/// A backend, on the CPU one for each way to compute lanes, under each thread limit and by each route. The CPU shares out launches however small they are, and keeps
 /// nothing on disk.
 fn devices(arguments: &Arguments) -> Result<Vec<Device>, vyre_driver::Error> {
-    let backend = match arguments.backend.as_str() {
+    let backends: Vec<Arc<dyn VyreBackend>> = match arguments.backend.as_str() {
         "cpu" => {
-            let threads = arguments.threads.iter().copied().max();
             let default = CpuOptions::default();
-            let threads = threads.unwrap_or(default.threads);
+            let threads = arguments.threads.iter().copied().max().unwrap_or(default.threads);
             let options = CpuOptions { threads, share_from: 0, cache_folder: None, ..default };
-            Arc::new(CpuBackend::with_options(options)?)
+            let start = |simd: &Simd| -> Result<Arc<dyn VyreBackend>, vyre_driver::Error> {
+                Ok(Arc::new(CpuBackend::with_options(CpuOptions { simd: *simd, ..options.clone() })?))
+            };
+            arguments.simd.iter().map(start).collect::<Result<_, _>>()?
         }
-        name => vyre_driver::acquire(name)?,
+        name => vec![vyre_driver::acquire(name)?],
     };
-    let device = Device::new(backend);
-    let mut limited: Vec<Device> =
-        arguments.threads.iter().map(|limit| device.clone().with_threads(*limit)).collect();
-    if limited.is_empty() {
-        limited.push(device);
+    let mut devices = Vec::new();
+    for backend in backends {
+        let device = Device::new(backend);
+        let mut limited: Vec<Device> =
+            arguments.threads.iter().map(|limit| device.clone().with_threads(*limit)).collect();
+        if limited.is_empty() {
+            limited.push(device);
+        }
+        for route in &arguments.routes {
+            devices.extend(limited.iter().map(|device| device.clone().with_route(*route)));
+        }
     }
-    let by =
-        |route: &Route| limited.iter().map(|device| device.clone().with_route(*route)).collect::<Vec<_>>();
-    Ok(arguments.routes.iter().flat_map(by).collect())
+    Ok(devices)
+}
+
+fn simd(name: &str) -> Result<Simd, String> {
+    match name {
+        "off" => Ok(Simd::Off),
+        "on" => Ok(Simd::On),
+        "always" => Ok(Simd::Always),
+        other => Err(format!("`--simd` is off, on or always, not `{other}`")),
+    }
 }
 
 fn route(name: &str) -> Result<Route, String> {

@@ -2,10 +2,11 @@
 //!
 //! In a segment each worker takes workgroups until none is left, so one that finds less work takes more of it. A run goes
 //! over the lanes with x fastest. Where all that a run does stands in one `if` that compares an id with something that
-//! all lanes share, the loop goes over the lanes for which that holds and no others. Runs that can go over vectors do
-//! rounds of them first, and lane by lane what is left.
+//! all lanes share, the loop goes over the lanes for which that holds and no others. Runs that are worth it go over bundles
+//! of lanes first, and lane by lane over what is left.
 
 use super::bounds::Access;
+use super::choice::Choice;
 use super::conditions::{Terms, comparison, swapped};
 use super::vectors::LANES;
 use super::{Emitter, Keep, Span};
@@ -48,20 +49,37 @@ struct Trim {
     span: Span,
 }
 
+/// The bundles of a run.
+struct Bundles {
+    /// How many vectors of lanes the first ones have, and the later ones.
+    vectors: Vec<u32>,
+    /// Where this does not hold there are none.
+    holds: Option<ir::Value>,
+    /// Accesses that need no check where it holds.
+    accesses: Vec<Access>,
+}
+
+/// What a loop over lanes goes over.
+struct Plan<'p> {
+    trim: Trim,
+    bundles: Option<Bundles>,
+    keeps: &'p [Keep],
+}
+
 /// What a round of a loop over lanes does, where that is not one lane.
 #[derive(Clone, Copy)]
 enum Round {
     /// So many lanes, one after the other.
     Lanes(u32),
-    /// So many vectors of lanes.
-    Vectors(u32),
+    /// A bundle of so many vectors of lanes.
+    Bundle(u32),
 }
 
 impl Round {
     fn lanes(self) -> u32 {
         match self {
             Round::Lanes(lanes) => lanes,
-            Round::Vectors(vectors) => vectors * LANES,
+            Round::Bundle(vectors) => vectors * LANES,
         }
     }
 }
@@ -187,43 +205,65 @@ impl Emitter<'_, '_> {
             return;
         }
         let trim = self.trim(span, keeps);
-        let Some((accesses, holds)) = self.guard(span) else {
-            return self.lanes(&trim, keeps);
-        };
+        let (accesses, holds) = self.guard(span).unwrap_or_default();
+        let checked = self.proven.clone();
+        self.proven.extend(accesses.iter().copied());
         let proven = self.proven.clone();
+        let vectors = self.bundle_sizes(&trim, keeps);
+        let has_bundles = !vectors.is_empty();
+        let bundles = has_bundles.then_some(Bundles { vectors, holds, accesses });
+        let plan = Plan { trim, bundles, keeps };
         let Some(holds) = holds else {
-            self.proven.extend(accesses);
-            self.lanes(&trim, keeps);
-            self.proven = proven;
+            self.lanes(&plan);
+            self.proven = checked;
             return;
         };
+        if has_bundles {
+            // What is left when the bundles are done is looked at lane by lane, whether there were bundles or not.
+            self.proven = checked;
+            return self.lanes(&plan);
+        }
         let [fast, slow, join] = [0; 3].map(|_| self.b.create_block());
         self.b.ins().brif(holds, fast, &[], slow, &[]);
         self.b.switch_to_block(fast);
-        self.proven.extend(accesses);
-        self.lanes(&trim, keeps);
-        self.b.ins().jump(join, &[]);
         self.proven = proven;
+        self.lanes(&plan);
+        self.b.ins().jump(join, &[]);
+        self.proven = checked;
         self.b.switch_to_block(slow);
         self.b.set_cold_block(slow);
-        self.lanes(&trim, keeps);
+        self.lanes(&plan);
         self.b.ins().jump(join, &[]);
         self.b.switch_to_block(join);
     }
 
-    fn lanes(&mut self, trim: &Trim, keeps: &[Keep]) {
+    /// How many vectors the bundles of a run have: many at once, then fewer where that is not much code.
+    fn bundle_sizes(&self, trim: &Trim, keeps: &[Keep]) -> Vec<u32> {
+        let lanes = self.shape.kernel.workgroup_size.size()[0];
+        let Some(Choice { vectors, has_loops }) = self.choice(trim.span, keeps).filter(|_| lanes >= LANES)
+        else {
+            return Vec::new();
+        };
+        let many = vectors.min(lanes / LANES);
+        let is_even = trim.ranges[0].is_none() && lanes.is_multiple_of(many * LANES);
+        // Trimmed runs, as those of reductions, often have lanes for one vector only.
+        if many == 1 || has_loops || is_even { vec![many] } else { vec![many, 1] }
+    }
+
+    fn lanes(&mut self, plan: &Plan<'_>) {
         let zero = self.b.ins().iconst(I64, 0);
-        self.over(&[2, 1, 0], Lane { ids: [zero; 3], is_global: [false; 3] }, trim, keeps);
+        self.over(&[2, 1, 0], Lane { ids: [zero; 3], is_global: [false; 3] }, plan);
     }
 
     /// Loops over the lanes on some axes, the first one outermost.
-    fn over(&mut self, axes: &[usize], mut lane: Lane, trim: &Trim, keeps: &[Keep]) {
+    fn over(&mut self, axes: &[usize], mut lane: Lane, plan: &Plan<'_>) {
+        let trim = &plan.trim;
         let Some((&axis, inner)) = axes.split_first() else {
-            return self.one_lane(lane, trim.span, keeps);
+            return self.one_lane(lane, trim.span, plan.keeps);
         };
         let size = self.shape.kernel.workgroup_size.size()[axis];
         if size == 1 && trim.ranges[axis].is_none() {
-            return self.over(inner, lane, trim, keeps);
+            return self.over(inner, lane, plan);
         }
         let (zero, all) = (self.b.ins().iconst(I64, 0), self.b.ins().iconst(I64, i64::from(size)));
         let (mut first, mut end) = trim.ranges[axis].unwrap_or((zero, all));
@@ -232,16 +272,24 @@ impl Emitter<'_, '_> {
             end = self.b.ins().iadd(end, workgroup.base[axis]);
             lane.is_global[axis] = true;
         }
-        let rounds = if inner.is_empty() { self.rounds(size, trim.span, keeps) } else { Vec::new() };
-        for round in &rounds {
-            first = self.repeat_round(*round, axis, lane, first, end, trim.span, keeps);
-            // Nothing is left where it is known how many lanes there are and rounds do all of them.
-            if trim.ranges[axis].is_none() && size.is_multiple_of(round.lanes()) {
+        let mut has_rounds = false;
+        if let (true, Some(bundles)) = (inner.is_empty(), &plan.bundles) {
+            first = self.bundles(bundles, lane, first, end, plan);
+            let is_even = bundles.vectors.iter().any(|vectors| size.is_multiple_of(vectors * LANES));
+            // Nothing is left where it is known how many lanes there are and bundles do all of them.
+            if trim.ranges[axis].is_none() && bundles.holds.is_none() && is_even {
                 return;
             }
+            has_rounds = true;
+        } else if inner.is_empty() && size >= 2 * UNROLL && self.is_short(trim.span) {
+            first = self.repeat_round(Round::Lanes(UNROLL), axis, lane, first, end, plan);
+            if trim.ranges[axis].is_none() && size.is_multiple_of(UNROLL) {
+                return;
+            }
+            has_rounds = true;
         }
         let [head, behind] = [0; 2].map(|_| self.b.create_block());
-        if trim.ranges[axis].is_some() || !rounds.is_empty() {
+        if trim.ranges[axis].is_some() || has_rounds {
             let some = self.icmp(IntCC::SignedLessThan, first, end);
             self.b.ins().brif(some, head, &[first.into()], behind, &[]);
         } else {
@@ -249,7 +297,7 @@ impl Emitter<'_, '_> {
         }
         self.b.switch_to_block(head);
         lane.ids[axis] = self.b.append_block_param(head, I64);
-        self.over(inner, lane, trim, keeps);
+        self.over(inner, lane, plan);
         if inner.is_empty() && self.shape.is_long {
             self.check_stop();
         }
@@ -259,22 +307,33 @@ impl Emitter<'_, '_> {
         self.b.switch_to_block(behind);
     }
 
-    /// The rounds that a run does before it goes over what is left lane by lane.
-    fn rounds(&self, size: u32, span: Span, keeps: &[Keep]) -> Vec<Round> {
-        match self.vectors_a_round(span, keeps) {
-            Some(vectors) if size >= LANES => {
-                let many = vectors.min(size / LANES);
-                // Trimmed runs, as those of reductions, often have lanes for one vector only.
-                let rounds = [(many > 1).then_some(Round::Vectors(many)), Some(Round::Vectors(1))];
-                rounds.into_iter().flatten().collect()
-            }
-            _ if size >= 2 * UNROLL && self.is_short(span) => vec![Round::Lanes(UNROLL)],
-            _ => Vec::new(),
+    /// Goes over lanes on x in bundles, where these may be used. Gives the first lane that is left.
+    fn bundles(
+        &mut self,
+        bundles: &Bundles,
+        lane: Lane,
+        mut first: ir::Value,
+        end: ir::Value,
+        plan: &Plan<'_>,
+    ) -> ir::Value {
+        let rest = self.b.create_block();
+        if let Some(holds) = bundles.holds {
+            let bundled = self.b.create_block();
+            self.b.ins().brif(holds, bundled, &[], rest, &[first.into()]);
+            self.b.switch_to_block(bundled);
         }
+        let checked = self.proven.clone();
+        self.proven.extend(bundles.accesses.iter().copied());
+        for vectors in &bundles.vectors {
+            first = self.repeat_round(Round::Bundle(*vectors), 0, lane, first, end, plan);
+        }
+        self.proven = checked;
+        self.b.ins().jump(rest, &[first.into()]);
+        self.b.switch_to_block(rest);
+        self.b.append_block_param(rest, I64)
     }
 
     /// A loop over as many lanes as are a multiple of those of a round. Gives the first lane that is left.
-    #[allow(clippy::too_many_arguments)] // The parts of a loop.
     fn repeat_round(
         &mut self,
         what: Round,
@@ -282,8 +341,7 @@ impl Emitter<'_, '_> {
         mut lane: Lane,
         first: ir::Value,
         end: ir::Value,
-        span: Span,
-        keeps: &[Keep],
+        plan: &Plan<'_>,
     ) -> ir::Value {
         let last = self.b.ins().iadd_imm_s(end, -i64::from(what.lanes()));
         let [round, rest] = [0; 2].map(|_| self.b.create_block());
@@ -291,15 +349,16 @@ impl Emitter<'_, '_> {
         self.b.ins().brif(enough, round, &[first.into()], rest, &[first.into()]);
         self.b.switch_to_block(round);
         let start = self.b.append_block_param(round, I64);
-        let (count, width) = match what {
-            Round::Lanes(lanes) => (lanes, 1),
-            Round::Vectors(vectors) => (vectors, LANES),
-        };
-        for step in 0..count {
-            lane.ids[axis] = self.b.ins().iadd_imm_s(start, i64::from(step * width));
-            match what {
-                Round::Lanes(_) => self.one_lane(lane, span, keeps),
-                Round::Vectors(_) => self.one_vector(lane, span, keeps),
+        match what {
+            Round::Bundle(vectors) => {
+                lane.ids[axis] = start;
+                self.one_bundle(lane, vectors, plan.trim.span, plan.keeps);
+            }
+            Round::Lanes(lanes) => {
+                for step in 0..lanes {
+                    lane.ids[axis] = self.b.ins().iadd_imm_s(start, i64::from(step));
+                    self.one_lane(lane, plan.trim.span, plan.keeps);
+                }
             }
         }
         if self.shape.is_long {
@@ -337,7 +396,7 @@ impl Emitter<'_, '_> {
             self.zero_own(|access| access == BufferAccess::Local);
         }
         self.lane_span(span);
-        self.keep(keeps, Level::Lane, Self::get);
+        self.keep(keeps, Level::Lane);
         self.lane = None;
         self.forget(mark);
     }

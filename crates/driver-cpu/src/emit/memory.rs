@@ -20,8 +20,16 @@ use vyre_lower::{Item, ItemId, Value, ValueId};
 impl Emitter<'_, '_> {
     /// An effect of a lane.
     pub(super) fn effect(&mut self, id: ItemId, item: Item) {
+        let result = self.act(id, item);
+        if let (Some(value), Some(row)) = (result, self.shape.result(id, 0)) {
+            self.define(row, value);
+        }
+    }
+
+    /// What an effect of a lane does, and what it gives.
+    pub(super) fn act(&mut self, id: ItemId, item: Item) -> Option<ir::Value> {
         let access = Access::Item(id);
-        let result = match item {
+        match item {
             Item::Store { buffer, index, value } => {
                 let value = self.get(value);
                 self.store(access, buffer, index, value);
@@ -49,9 +57,6 @@ impl Emitter<'_, '_> {
                 None
             }
             _ => None,
-        };
-        if let (Some(value), Some(row)) = (result, self.shape.result(id, 0)) {
-            self.define(row, value);
         }
     }
 
@@ -68,7 +73,7 @@ impl Emitter<'_, '_> {
     }
 
     /// Where a buffer begins and how many elements it has, as 64 bits.
-    fn bound(&mut self, buffer: u32) -> (ir::Value, ir::Value) {
+    pub(super) fn bound(&mut self, buffer: u32) -> (ir::Value, ir::Value) {
         let number = buffer as usize;
         if let Some(own) = self.slots.own.get(number).copied().flatten() {
             let area = self.area(own.kept);
@@ -100,7 +105,7 @@ impl Emitter<'_, '_> {
     }
 
     /// An index as 64 bits.
-    fn index(&mut self, index: ValueId) -> ir::Value {
+    pub(super) fn index(&mut self, index: ValueId) -> ir::Value {
         if let Value::Id(id, axis) = self.shape.kernel.value(index)
             && let Some(wide) = self.wide_id(id, axis as usize)
         {
@@ -147,6 +152,17 @@ impl Emitter<'_, '_> {
             let flags = flags.with_alias_region(None);
             return self.load_element(element, flags, address);
         }
+        self.load_inside(element, flags, address, inside)
+    }
+
+    /// An element where a condition holds, else zero.
+    pub(super) fn load_inside(
+        &mut self,
+        element: Element,
+        flags: MemFlagsData,
+        address: ir::Value,
+        inside: ir::Value,
+    ) -> ir::Value {
         let ty = clif_type(element.value_type());
         let join = self.enter_or_zero(inside, ty);
         let value = self.load_element(element, flags, address);
@@ -209,7 +225,12 @@ impl Emitter<'_, '_> {
         }
     }
 
-    fn load_element(&mut self, element: Element, flags: MemFlagsData, address: ir::Value) -> ir::Value {
+    pub(super) fn load_element(
+        &mut self,
+        element: Element,
+        flags: MemFlagsData,
+        address: ir::Value,
+    ) -> ir::Value {
         match element {
             Element::U8 => self.b.ins().uload8(I32, flags, address, 0),
             Element::I8 => self.b.ins().sload8(I32, flags, address, 0),
@@ -430,7 +451,7 @@ impl Emitter<'_, '_> {
         self.b.ins().load(clif_type(slot.ty), self.own_flags, address, slot.offset)
     }
 
-    /// Writes a slot, for one lane or for the lanes of a vector, whose elements stand side by side.
+    /// Writes a slot.
     pub(super) fn write_slot(&mut self, slot: Slot, value: ir::Value) {
         let address = self.slot_address(slot);
         let value = if slot.ty == Type::Bool { self.cast(Type::Bool, Type::U32, value) } else { value };

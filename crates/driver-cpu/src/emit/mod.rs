@@ -6,19 +6,23 @@
 //! lanes at once.
 
 mod bounds;
+mod choice;
 mod conditions;
 mod lanes;
 mod memory;
 mod ops;
 mod runtime;
 mod slots;
+mod vector_control;
+mod vector_memory;
 mod vectors;
 
 use crate::calls::SubgroupCode;
+use crate::compile::Simd;
 use crate::shape::{Level, Shape};
 use conditions::Terms;
 use cranelift_codegen::ir::condcodes::IntCC;
-use cranelift_codegen::ir::types::{F32, I8, I32, I64};
+use cranelift_codegen::ir::types::{F32, I8, I32, I64, I64X2};
 use cranelift_codegen::ir::{
     self, AbiParam, AliasRegionData, Block, BlockArg, Function, InstBuilder, MemFlagsData,
 };
@@ -27,6 +31,7 @@ use cranelift_frontend::{FunctionBuilder, FunctionBuilderContext};
 use lanes::{Lane, Workgroup};
 use rustc_hash::{FxHashMap, FxHashSet};
 use slots::{Key, Slot, Slots};
+use vectors::{Bundle, Parts};
 use vyre_foundation::{Scope, Type};
 use vyre_lower::{Item, ItemId, Kernel, RegionId, Value, ValueId};
 
@@ -53,10 +58,12 @@ pub(crate) struct Target {
     pub(crate) fma: bool,
     /// Whether rounding to an integer is an instruction.
     pub(crate) round: bool,
-    /// Whether there are vectors of four numbers of 32 bits.
-    pub(crate) vectors: bool,
+    /// Whether to use vectors of four numbers of 32 bits.
+    pub(crate) simd: Simd,
     /// Whether every instruction takes a vector from any address.
     pub(crate) unaligned: bool,
+    /// Whether selecting lanes by a mask is an instruction of x86.
+    pub(crate) blend: bool,
 }
 
 /// Emits a kernel; `None` where its own memory is too large for the frame of a worker.
@@ -104,6 +111,15 @@ impl Span {
     }
 }
 
+/// What is known of a row.
+#[derive(Clone, Copy)]
+enum Known {
+    /// Its value.
+    One(ValueId),
+    /// Its value in each lane of a bundle.
+    Lanes(ValueId),
+}
+
 /// A value that is to be kept at the end of a stretch.
 #[derive(Clone, Copy)]
 struct Keep {
@@ -121,10 +137,14 @@ struct Emitter<'a, 'k> {
     /// The value of each row where the code is now.
     known: Vec<Option<ir::Value>>,
     /// The rows that are known, in the order in which they became so.
-    log: Vec<ValueId>,
-    /// What is known of rows for the vector of lanes that the code at hand is for. What is known of the first of these
-    /// lanes is in `known`.
-    vectors: FxHashMap<ValueId, ir::Value>,
+    log: Vec<Known>,
+    /// What is known of rows in each lane of the bundle that the code at hand is for. What is known of its first lane is
+    /// in `known`.
+    vectors: FxHashMap<ValueId, Parts>,
+    /// The lanes that the code at hand is for, where they are several at once.
+    bundle: Option<Bundle>,
+    /// For truth values of lanes of 64 bits, those lanes. Both were made in the same place.
+    wide_masks: FxHashMap<ir::Value, [ir::Value; 2]>,
     /// In which segment a row was last defined.
     defined_in: Vec<u32>,
     segment: u32,
@@ -172,6 +192,8 @@ impl<'a, 'k> Emitter<'a, 'k> {
             known: vec![None; count],
             log: Vec::new(),
             vectors: FxHashMap::default(),
+            bundle: None,
+            wide_masks: FxHashMap::default(),
             defined_in: vec![0; count],
             segment: 0,
             context,
@@ -204,23 +226,25 @@ impl<'a, 'k> Emitter<'a, 'k> {
     }
 
     fn know(&mut self, row: ValueId, value: ir::Value) {
-        if self.is_vector(value) {
-            self.vectors.insert(row, value);
-            return;
-        }
         self.known[row.index()] = Some(value);
-        self.log.push(row);
+        self.log.push(Known::One(row));
     }
 
     /// Forgets what became known since.
     fn forget(&mut self, mark: usize) {
-        for row in self.log.drain(mark..) {
-            self.known[row.index()] = None;
+        for known in self.log.drain(mark..) {
+            match known {
+                Known::One(row) => self.known[row.index()] = None,
+                Known::Lanes(row) => drop(self.vectors.remove(&row)),
+            }
         }
     }
 
-    /// A row's value where the code is now.
+    /// A row's value where the code is now: that of the lane, or of the first lane of a bundle.
     fn get(&mut self, row: ValueId) -> ir::Value {
+        if let Some(lane) = self.bundle.as_ref().and_then(|bundle| bundle.single) {
+            return self.get_single(row, lane);
+        }
         if let Some(value) = self.known[row.index()] {
             return value;
         }
@@ -344,7 +368,7 @@ impl<'a, 'k> Emitter<'a, 'k> {
             }
         }
         self.run(Span { start, ..span }, keeps);
-        self.keep(keeps, Level::Workgroup, Self::get);
+        self.keep(keeps, Level::Workgroup);
     }
 
     /// A region of lane code.
@@ -364,15 +388,19 @@ impl<'a, 'k> Emitter<'a, 'k> {
     }
 
     /// Keeps values for other runs. All are read before one is written: they may be each other's.
-    fn keep(&mut self, keeps: &[Keep], level: Level, read: fn(&mut Self, ValueId) -> ir::Value) {
+    fn keep(&mut self, keeps: &[Keep], level: Level) {
         let keeps: Vec<&Keep> = keeps.iter().filter(|keep| keep.level == level).collect();
-        let values: Vec<ir::Value> = keeps.iter().map(|keep| read(self, keep.value)).collect();
+        let values: Vec<ir::Value> = keeps.iter().map(|keep| self.get(keep.value)).collect();
         for (keep, value) in keeps.into_iter().zip(values) {
-            let kept = self.shape.segmented
-                && matches!(keep.key, Key::Result(item, _) if self.shape.splits[item.index()] == Level::Grid);
-            let slot = self.slots.get(keep.key, keep.ty, keep.level, kept);
+            let slot = self.slot_to_keep(keep);
             self.write_slot(slot, value);
         }
+    }
+
+    fn slot_to_keep(&mut self, keep: &Keep) -> Slot {
+        let kept = self.shape.segmented
+            && matches!(keep.key, Key::Result(item, _) if self.shape.splits[item.index()] == Level::Grid);
+        self.slots.get(keep.key, keep.ty, keep.level, kept)
     }
 
     /// What must be kept before control that is emitted at a level: first values that live below it, operands of
@@ -566,6 +594,9 @@ impl<'a, 'k> Emitter<'a, 'k> {
 
     /// Whether two integers compare so.
     fn icmp(&mut self, cc: IntCC, a: ir::Value, b: ir::Value) -> ir::Value {
+        if self.b.func.dfg.value_type(a) == I64X2 {
+            return self.compare_wide(cc, a, b);
+        }
         self.b.ins().icmp(cc, a, b)
     }
 }

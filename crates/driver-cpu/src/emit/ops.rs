@@ -8,7 +8,7 @@ use super::{Emitter, clif_type};
 use crate::calls::ROUNDINGS;
 use crate::context::{Calls, Context};
 use cranelift_codegen::ir::condcodes::{FloatCC, IntCC};
-use cranelift_codegen::ir::types::{F32, F32X4, I32, I32X4};
+use cranelift_codegen::ir::types::{F32, F32X4, I32, I32X4, I64X2};
 use cranelift_codegen::ir::{self, InstBuilder, MemFlagsData};
 use std::mem::offset_of;
 use vyre_foundation::{BinOp, Literal, Type, UnOp};
@@ -144,10 +144,11 @@ impl Emitter<'_, '_> {
         match self.type_of(a) {
             F32X4 => {
                 let (a, b) = (self.as_bits(a), self.as_bits(b));
-                let bits = self.b.ins().bitselect(cond, a, b);
+                let bits = self.choose(cond, a, b);
                 self.as_f32(bits)
             }
-            I32X4 => self.b.ins().bitselect(cond, a, b),
+            I32X4 | I64X2 if self.target.blend => self.b.ins().blendv(cond, a, b),
+            I32X4 | I64X2 => self.b.ins().bitselect(cond, a, b),
             _ => self.b.ins().select(cond, a, b),
         }
     }
@@ -188,6 +189,10 @@ impl Emitter<'_, '_> {
             BinOp::Ge => {
                 self.icmp(pick(IntCC::UnsignedGreaterThanOrEqual, IntCC::SignedGreaterThanOrEqual), a, b)
             }
+            BinOp::Min | BinOp::Max if self.type_of(a) == I64X2 => {
+                let is_less = self.icmp(less, a, b);
+                if op == BinOp::Min { self.choose(is_less, a, b) } else { self.choose(is_less, b, a) }
+            }
             BinOp::Min if signed => self.b.ins().smin(a, b),
             BinOp::Min => self.b.ins().umin(a, b),
             BinOp::Max if signed => self.b.ins().smax(a, b),
@@ -200,6 +205,34 @@ impl Emitter<'_, '_> {
                 self.choose(smaller, up, down)
             }
             BinOp::SatAdd | BinOp::SatSub => self.saturate(op == BinOp::SatAdd, ty, a, b),
+        }
+    }
+
+    /// Compares lanes of 64 bits. There are instructions for equal and for greater of signed ones.
+    pub(super) fn compare_wide(&mut self, cc: IntCC, a: ir::Value, b: ir::Value) -> ir::Value {
+        if matches!(cc, IntCC::Equal | IntCC::NotEqual) {
+            return self.b.ins().icmp(cc, a, b);
+        }
+        let [a, b] = match cc.unsigned() == cc {
+            // Unsigned numbers are ordered as signed ones are with the highest bit turned over.
+            true => [a, b].map(|value| {
+                let highest = self.number_like(value, i64::MIN);
+                self.b.ins().bxor(value, highest)
+            }),
+            false => [a, b],
+        };
+        let greater = |e: &mut Self, a, b| e.b.ins().icmp(IntCC::SignedGreaterThan, a, b);
+        match cc {
+            IntCC::SignedGreaterThan | IntCC::UnsignedGreaterThan => greater(self, a, b),
+            IntCC::SignedLessThan | IntCC::UnsignedLessThan => greater(self, b, a),
+            IntCC::SignedLessThanOrEqual | IntCC::UnsignedLessThanOrEqual => {
+                let greater = greater(self, a, b);
+                self.b.ins().bnot(greater)
+            }
+            _ => {
+                let less = greater(self, b, a);
+                self.b.ins().bnot(less)
+            }
         }
     }
 
@@ -220,18 +253,20 @@ impl Emitter<'_, '_> {
                 Some(9) => 3,
                 _ => continue,
             };
-            let shifted = self.b.ins().ishl_imm_u(a, shift);
+            let shift = self.b.ins().iconst(I32, shift);
+            let shifted = self.b.ins().ishl(a, shift);
             return self.b.ins().iadd(a, shifted);
         }
         self.b.ins().imul(a, b)
     }
 
-    /// The number that a value is, if it is a constant.
+    /// The number that a value is, if it is a constant, in all lanes of a vector.
     fn immediate(&self, value: ir::Value) -> Option<i64> {
         let dfg = &self.b.func.dfg;
         let inst = dfg.value_def(value).inst()?;
         match dfg.insts[inst] {
             ir::InstructionData::UnaryImm { opcode: ir::Opcode::Iconst, imm } => Some(imm.bits()),
+            ir::InstructionData::Unary { opcode: ir::Opcode::Splat, arg } => self.immediate(arg),
             _ => None,
         }
     }

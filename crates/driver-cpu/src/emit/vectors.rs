@@ -1,274 +1,474 @@
-//! Straight runs for four lanes at once.
+//! Rows for several lanes at once.
 //!
-//! A run without control whose accesses need no check goes over vectors of four lanes that stand side by side on x. What
-//! a row is in such a vector follows from its stride (see [`Kernel::stride`](vyre_lower::Kernel::stride)):
+//! A run that is worth it (see [`choice`](super::choice)) goes over *bundles*: vectors of four lanes that stand side by
+//! side on x, one or several at a time so that operations that depend on each other have others between them. What a
+//! row is in a bundle follows from its stride (see [`Kernel::stride`](vyre_lower::Kernel::stride)):
 //!
 //! | stride | form |
 //! |---|---|
-//! | 0 | one value for all four, computed as lane code computes it and splatted where a vector needs it |
-//! | known | computed for the first lane, as addresses are; where a vector needs it: splatted, plus multiples of the stride |
-//! | none | a vector: loaded side by side, or made by an operator of vectors |
+//! | 0 | one value for all lanes, computed as lane code computes it and splatted where vectors need it |
+//! | known | computed for the first lane, as addresses are; where vectors need it: splatted, plus multiples of the stride |
+//! | none | *parts*: vectors of 128 bits, each with four lanes, or with two where a lane has 64 bits |
 //!
-//! Four lanes do each statement together before the next one. Lanes that communicate within a run race, and a lane still
-//! sees what it stored itself.
+//! Operators that have no vector form are computed lane by lane, by the code that computes them for one lane: the bundle
+//! then stands for a *single* lane of it for a while.
 //!
-//! **A vector is one access where the index has stride 1 and is proven to be inside for every lane.** Strides wrap, but
-//! these four indices do not: one of them would have to be the largest `u32` and its neighbour 0, and the largest `u32`
-//! is inside no buffer, because lengths are `u32` too. So four elements follow each other in memory and all of them are
-//! in the buffer.
+//! All lanes of a bundle do each statement together before the next one. Lanes that communicate within a run race, and
+//! a lane still sees what it stored itself.
 
 use super::bounds::Access;
 use super::lanes::Lane;
 use super::ops::is_shift;
-use super::slots::{Key, Slot, width};
-use super::{Emitter, Keep, Span, clif_type, key_of};
+use super::slots::{Slot, width};
+use super::{Emitter, Keep, Known, Span, clif_type};
 use crate::shape::Level;
-use cranelift_codegen::ir::types::{I32, I32X4};
+use cranelift_codegen::ir::types::{I8, I8X16, I32, I32X4, I64X2};
 use cranelift_codegen::ir::{self, ConstantData, InstBuilder, MemFlagsData};
-use vyre_foundation::{BinOp, BufferAccess, Element, Type, UnOp};
-use vyre_lower::{Item, ItemId, RegionId, Value, ValueId};
+use smallvec::SmallVec;
+use vyre_foundation::{BinOp, Literal, Type, UnOp};
+use vyre_lower::{RegionId, Value, ValueId};
 
 /// The lanes of a vector.
 pub(super) const LANES: u32 = 4;
 
-/// How many vectors a round of the loop does, by the most rows and items that the run has: short ones leave time between
-/// operations that depend on each other, long ones cost time to compile.
-const ROUNDS: [(usize, u32); 3] = [(16, 4), (64, 2), (500, 1)];
+/// The bytes of a vector.
+pub(super) const BYTES: u32 = 16;
 
-/// Which runs there are vectors for.
-impl Emitter<'_, '_> {
-    /// How many vectors a round of a run does; `None` where it goes over single lanes.
-    pub(super) fn vectors_a_round(&self, span: Span, keeps: &[Keep]) -> Option<u32> {
-        let shape = self.shape;
-        if !self.target.vectors || shape.is_large {
-            return None;
-        }
-        let rows = span.positions().flat_map(|position| shape.rows_at(span.region, position));
-        let rows: Vec<ValueId> =
-            rows.map(|(_, row)| *row).filter(|row| shape.defined[row.index()] == Level::Lane).collect();
-        let mut items = (span.start..span.end).map(|position| shape.kernel.item_at(span.region, position));
-        let size = rows.len() + items.len();
-        let (_, vectors) = ROUNDS.into_iter().find(|(most, _)| size <= *most)?;
-        let row_is_vector = |row: &ValueId| {
-            let is_kept = self.slots.find(Key::Row(*row)).is_some();
-            self.has_vector(*row) && (!is_kept || self.slot_has_vector(*row))
-        };
-        let keep_is_vector = |keep: &Keep| {
-            self.operand_has_vector(keep.value) && self.elements_make_vectors(keep.key, keep.ty)
-        };
-        let is_vector = rows.iter().filter(|row| !shape.cheap[row.index()]).all(row_is_vector)
-            && items.all(|id| self.item_has_vector(id))
-            && keeps.iter().filter(|keep| keep.level == Level::Lane).all(keep_is_vector);
-        is_vector.then_some(vectors)
-    }
+/// A row in all lanes of a bundle. Truth values are lanes of 32 bits full of ones or zeros.
+pub(super) type Parts = SmallVec<[ir::Value; 4]>;
 
-    fn item_has_vector(&self, id: ItemId) -> bool {
-        match self.shape.kernel.item(id) {
-            Item::Load { buffer, index, .. } => {
-                let result = self.shape.result(id, 0);
-                self.buffer_has_vector(buffer)
-                    && (self.is_same(index) || self.is_side_by_side(Access::Item(id), index))
-                    && result.is_none_or(|row| self.slot_has_vector(row))
-            }
-            Item::Store { buffer, index, value } => {
-                self.buffer_has_vector(buffer)
-                    && self.is_side_by_side(Access::Item(id), index)
-                    && self.operand_has_vector(value)
-            }
-            _ => false,
-        }
-    }
-
-    /// Whether there is a way to compute a row of lane code for a vector of lanes here.
-    fn has_vector(&self, row: ValueId) -> bool {
-        let kernel = self.shape.kernel;
-        let value = kernel.value(row);
-        let is_word = |ty: Type| width(ty) == 4;
-        let has_form = match value {
-            // Each lane has its own `local` memory, whatever is in it.
-            Value::Load { buffer, .. } if kernel.buffers[buffer as usize].access() == BufferAccess::Local => {
-                false
-            }
-            _ if self.is_same(row) => return true,
-            _ if !is_word(value.ty()) => false,
-            _ if kernel.stride(row).is_some() => return true,
-            Value::Load { buffer, index, .. } => {
-                self.buffer_has_vector(buffer) && self.is_side_by_side(Access::Row(row), index)
-            }
-            Value::Binary { op, ty, b, .. } => match op {
-                BinOp::Div => ty == Type::F32,
-                BinOp::Rem | BinOp::MulHi => false,
-                _ => is_word(ty) && (!is_shift(op) || self.is_same(b)),
-            },
-            Value::Unary { op, ty, .. } => match op {
-                UnOp::Popcount | UnOp::Clz | UnOp::Ctz | UnOp::ReverseBits => false,
-                UnOp::Floor | UnOp::Ceil | UnOp::Trunc | UnOp::Round => self.target.round,
-                _ => is_word(ty),
-            },
-            Value::Cast { from, .. } | Value::Bitcast { from, .. } => is_word(from),
-            Value::Fma { .. } => self.target.fma,
-            _ => true,
-        };
-        has_form && value.operands().all(|operand| self.operand_has_vector(operand))
-    }
-
-    /// Whether a row is known as a vector where it is used: computed again, or read from its slot. What is computed in
-    /// this run is looked at by itself. Rows that are computed again are made of few others.
-    fn operand_has_vector(&self, row: ValueId) -> bool {
-        if self.shape.cheap[row.index()] {
-            return self.has_vector(row);
-        }
-        self.is_same(row) || self.slot_has_vector(row)
-    }
-
-    fn slot_has_vector(&self, row: ValueId) -> bool {
-        let value = self.shape.kernel.value(row);
-        self.elements_make_vectors(key_of(row, value), value.ty())
-    }
-
-    /// Whether the elements of a slot make vectors, or would if there were one.
-    fn elements_make_vectors(&self, key: Key, ty: Type) -> bool {
-        width(ty) == 4 && self.slots.find(key).is_none_or(|slot| slot.per_lane)
-    }
-
-    fn buffer_has_vector(&self, buffer: u32) -> bool {
-        let buffer = &self.shape.kernel.buffers[buffer as usize];
-        buffer.element().size() == 4 && buffer.access() != BufferAccess::Local
-    }
-
-    fn is_side_by_side(&self, access: Access, index: ValueId) -> bool {
-        self.proven.contains(&access) && self.shape.kernel.stride(index) == Some(1)
-    }
-
-    /// Whether a row is the same in all lanes of a vector.
-    fn is_same(&self, row: ValueId) -> bool {
-        self.shape.defined[row.index()] < Level::Lane || self.shape.kernel.stride(row) == Some(0)
-    }
+/// Lanes that code is for at once.
+pub(super) struct Bundle {
+    /// The first of them.
+    first: Lane,
+    /// How many vectors of lanes it has.
+    vectors: u32,
+    /// Which lanes are meant; all of them where there is none.
+    pub(super) mask: Option<Parts>,
+    /// The one lane that the code at hand is for.
+    pub(super) single: Option<u32>,
+    /// The part that is computed.
+    part: usize,
 }
 
-/// The code of such runs.
+/// Whether a value takes 64 bits in a lane.
+pub(super) fn is_wide(ty: Type) -> bool {
+    width(ty) == 8
+}
+
 impl Emitter<'_, '_> {
-    /// What a run does for the vector of lanes that begins with this one.
-    pub(super) fn one_vector(&mut self, first: Lane, span: Span, keeps: &[Keep]) {
+    /// What a run does for the bundle that begins with this lane.
+    pub(super) fn one_bundle(&mut self, first: Lane, vectors: u32, span: Span, keeps: &[Keep]) {
         let mark = self.log.len();
         self.lane = Some(first);
-        for position in span.positions() {
-            self.vector_rows(span.region, position);
-            if position < span.end {
-                let item = self.shape.kernel.item_at(span.region, position);
-                self.vector_effect(item);
-            }
+        self.bundle = Some(Bundle { first, vectors, mask: None, single: None, part: 0 });
+        self.vector_span(span);
+        // All are read before one is written: they may be each other's.
+        let keeps: Vec<&Keep> = keeps.iter().filter(|keep| keep.level == Level::Lane).collect();
+        let values: Vec<Parts> = keeps.iter().map(|keep| self.vector(keep.value)).collect();
+        for (keep, parts) in keeps.into_iter().zip(values) {
+            let slot = self.slot_to_keep(keep);
+            self.write_parts(slot, &parts);
         }
-        self.keep(keeps, Level::Lane, Self::vector);
         self.lane = None;
+        self.bundle = None;
         self.forget(mark);
-        self.vectors.clear();
     }
 
-    fn vector_rows(&mut self, region: RegionId, position: u32) {
+    /// How many lanes the bundle has.
+    pub(super) fn bundle_lanes(&self) -> u32 {
+        self.bundle.as_ref().map_or(1, |bundle| bundle.vectors * LANES)
+    }
+
+    /// How many parts a value has.
+    pub(super) fn part_count(&self, ty: Type) -> usize {
+        (self.bundle_lanes() * width(ty) / BYTES) as usize
+    }
+
+    /// Which lanes are meant, where these are not all.
+    pub(super) fn mask(&self) -> Option<Parts> {
+        self.bundle.as_ref().and_then(|bundle| bundle.mask.clone())
+    }
+
+    /// From now on these lanes are meant.
+    pub(super) fn set_mask(&mut self, mask: Option<Parts>) {
+        if let Some(bundle) = &mut self.bundle {
+            bundle.mask = mask;
+        }
+    }
+
+    /// Whether a row is the same in all lanes of a bundle.
+    pub(super) fn is_same(&self, row: ValueId) -> bool {
+        self.shape.defined[row.index()] < Level::Lane || self.shape.kernel.stride(row) == Some(0)
+    }
+
+    /// Whether all that is known of a row is its value in the first lane.
+    pub(super) fn is_first_only(&self, row: ValueId) -> bool {
+        self.is_same(row) || self.shape.kernel.stride(row).is_some()
+    }
+
+    /// Makes code for one lane of the bundle, as if there were no bundle.
+    pub(super) fn with_lane<T>(&mut self, number: u32, code: impl FnOnce(&mut Self) -> T) -> T {
+        let Some(first) = self.bundle.as_ref().map(|bundle| bundle.first) else { return code(self) };
+        let mut lane = first;
+        lane.ids[0] = self.b.ins().iadd_imm_s(first.ids[0], i64::from(number));
+        self.lane = Some(lane);
+        self.set_single(Some(number));
+        let made = code(self);
+        self.set_single(None);
+        self.lane = Some(first);
+        made
+    }
+
+    fn set_single(&mut self, single: Option<u32>) {
+        if let Some(bundle) = &mut self.bundle {
+            bundle.single = single;
+        }
+    }
+
+    /// A row's value in one lane of the bundle.
+    pub(super) fn get_single(&mut self, row: ValueId, number: u32) -> ir::Value {
+        let lane = self.lane;
+        self.lane = self.bundle.as_ref().map(|bundle| bundle.first);
+        self.set_single(None);
+        let ty = self.shape.kernel.value(row).ty();
+        let value = if self.is_same(row) {
+            self.get(row)
+        } else if let Some(stride) = self.shape.kernel.stride(row) {
+            let first = self.get(row);
+            self.b.ins().iadd_imm_s(first, i64::from(stride) * i64::from(number))
+        } else {
+            let parts = self.vector(row);
+            self.extract(ty, &parts, number)
+        };
+        self.lane = lane;
+        self.set_single(Some(number));
+        value
+    }
+
+    /// A row's value in all lanes of the bundle.
+    pub(super) fn vector(&mut self, row: ValueId) -> Parts {
+        if let Some(parts) = self.vectors.get(&row) {
+            return parts.clone();
+        }
+        let ty = self.shape.kernel.value(row).ty();
+        let parts = if self.is_same(row) {
+            let one = self.get(row);
+            self.splat_parts(ty, one)
+        } else if let Some(stride) = self.shape.kernel.stride(row) {
+            let first = self.get(row);
+            let first = self.splat(ty, first);
+            (0..self.part_count(ty))
+                .map(|part| {
+                    let steps = self.multiples(ty, stride, part);
+                    self.b.ins().iadd(first, steps)
+                })
+                .collect()
+        } else if self.shape.cheap[row.index()] {
+            self.compute_parts(row)
+        } else {
+            let slot = self.slot_elsewhere(row);
+            self.read_parts(slot)
+        };
+        self.know_parts(row, parts.clone());
+        parts
+    }
+
+    fn know_parts(&mut self, row: ValueId, parts: Parts) {
+        self.vectors.insert(row, parts);
+        self.log.push(Known::Lanes(row));
+    }
+
+    /// Makes a row known that is defined here, and keeps it if somebody needs it elsewhere.
+    pub(super) fn define_parts(&mut self, row: ValueId, parts: Parts) {
+        self.defined_in[row.index()] = self.segment;
+        let key = super::key_of(row, self.shape.kernel.value(row));
+        if let Some(slot) = self.slots.find(key) {
+            self.write_parts(slot, &parts);
+        }
+        self.know_parts(row, parts);
+    }
+
+    /// The same for a row of which the first lane says all.
+    pub(super) fn define_first(&mut self, row: ValueId, first: ir::Value) {
+        self.know(row, first);
+        self.defined_in[row.index()] = self.segment;
+        let key = super::key_of(row, self.shape.kernel.value(row));
+        if let Some(slot) = self.slots.find(key) {
+            let parts = self.vector(row);
+            self.write_parts(slot, &parts);
+        }
+    }
+
+    /// Computes the rows of lane code before an item.
+    pub(super) fn vector_rows(&mut self, region: RegionId, position: u32) {
         let shape = self.shape;
         for (_, row) in shape.rows_at(region, position) {
             if shape.defined[row.index()] < Level::Lane || shape.cheap[row.index()] {
                 continue;
             }
-            if shape.kernel.stride(*row).is_none() {
-                let value = self.compute_vector(*row);
-                self.define(*row, value);
-                continue;
-            }
-            let first = self.compute(*row, Self::get);
-            self.know(*row, first);
-            self.defined_in[row.index()] = self.segment;
-            // Only whoever reads it from a slot needs it as a vector for sure.
-            if self.slots.find(Key::Row(*row)).is_some() {
-                let value = self.vector(*row);
-                self.define(*row, value);
+            if shape.kernel.stride(*row).is_some() {
+                let first = self.compute(*row, Self::get);
+                self.define_first(*row, first);
+            } else {
+                let parts = self.compute_parts(*row);
+                self.define_parts(*row, parts);
             }
         }
     }
 
-    fn vector_effect(&mut self, id: ItemId) {
-        let access = Access::Item(id);
-        match self.shape.kernel.item(id) {
-            Item::Store { buffer, index, value } => {
-                let value = self.vector(value);
-                let flags = self.flags_of(buffer, access);
-                let (address, _) = self.address(access, buffer, index);
-                if self.shape.kernel.buffers[buffer as usize].element() == Element::F32 {
-                    self.store_f32(flags, address, value);
-                } else {
-                    self.b.ins().store(flags, value, address, 0);
-                }
+    fn compute_parts(&mut self, row: ValueId) -> Parts {
+        let value = self.shape.kernel.value(row);
+        match value {
+            Value::Load { buffer, index, .. } => self.load_parts(Access::Row(row), buffer, index),
+            Value::SubgroupLane => self.subgroup_lanes(),
+            _ if !self.has_vector_form(value) => self.one_by_one(row),
+            Value::Binary { op: op @ (BinOp::Div | BinOp::Rem), ty, a, b } if ty != Type::F32 => {
+                self.divide_by_power(op == BinOp::Div, ty, a, b)
             }
-            Item::Load { buffer, index, .. } => {
-                let ty = self.shape.kernel.buffers[buffer as usize].element().value_type();
-                let value = if self.is_same(index) {
-                    let one = self.load(access, buffer, index);
-                    self.splat(ty, one)
-                } else {
-                    self.load_vector(access, buffer, index)
-                };
-                if let Some(row) = self.shape.result(id, 0) {
-                    self.define(row, value);
-                }
+            Value::Binary { ty, .. } if is_wide(ty) && value.ty() == Type::Bool => {
+                let masks = self.by_parts(ty, row);
+                self.narrow_masks(&masks)
             }
-            _ => {}
+            Value::Select { cond, a, b, ty } if is_wide(ty) => {
+                let [cond, a, b] = [cond, a, b].map(|row| self.vector(row));
+                self.choose_parts(ty, &cond, &a, &b)
+            }
+            Value::Cast { from, to, a } if is_wide(from) != is_wide(to) => self.cast_width(from, to, a),
+            _ => self.by_parts(value.ty(), row),
         }
     }
 
-    /// A row's value for the vector at hand.
-    fn vector(&mut self, row: ValueId) -> ir::Value {
-        if let Some(value) = self.vectors.get(&row) {
-            return *value;
+    /// Computes each part of parts as one lane is computed.
+    fn by_parts(&mut self, ty: Type, row: ValueId) -> Parts {
+        let count = self.part_count(ty);
+        let compute = |part: usize| {
+            self.set_part(part);
+            self.compute(row, Self::part)
+        };
+        (0..count).map(compute).collect()
+    }
+
+    /// The part at hand of an operand.
+    fn part(&mut self, row: ValueId) -> ir::Value {
+        let part = self.bundle.as_ref().map_or(0, |bundle| bundle.part);
+        let parts = self.vector(row);
+        // Others may have been computed for it.
+        self.set_part(part);
+        parts[part]
+    }
+
+    fn set_part(&mut self, part: usize) {
+        if let Some(bundle) = &mut self.bundle {
+            bundle.part = part;
         }
+    }
+
+    /// Whether an operator has a form for vectors.
+    pub(super) fn has_vector_form(&self, value: Value) -> bool {
+        match value {
+            Value::Binary { op: BinOp::Div, ty: Type::F32, .. } => true,
+            Value::Binary { op: BinOp::Div | BinOp::Rem, ty, b, .. } => {
+                !ty.is_signed() && self.power_of_two(b).is_some()
+            }
+            Value::Binary { op: BinOp::MulHi, .. } => false,
+            Value::Binary { op, b, .. } => !is_shift(op) || self.is_same(b),
+            Value::Unary { op: UnOp::Popcount | UnOp::Clz | UnOp::Ctz | UnOp::ReverseBits, .. } => false,
+            Value::Unary { op: UnOp::Floor | UnOp::Ceil | UnOp::Trunc | UnOp::Round, .. } => {
+                self.target.round
+            }
+            Value::Cast { from: Type::F32, to, .. } => !is_wide(to),
+            Value::Cast { from, to: Type::F32, .. } => !is_wide(from),
+            Value::Fma { .. } => self.target.fma,
+            _ => true,
+        }
+    }
+
+    /// Computes a row lane by lane.
+    fn one_by_one(&mut self, row: ValueId) -> Parts {
         let ty = self.shape.kernel.value(row).ty();
-        let value = match self.shape.kernel.stride(row) {
-            _ if self.is_same(row) => {
-                let one = self.get(row);
-                self.splat(ty, one)
-            }
-            Some(stride) => {
-                let first = self.get(row);
-                let first = self.splat(ty, first);
-                let steps = self.multiples(stride);
-                self.b.ins().iadd(first, steps)
-            }
-            None if self.shape.cheap[row.index()] => self.compute_vector(row),
-            None => {
-                let slot = self.slot_elsewhere(row);
-                self.read_vector(slot)
+        let lanes = 0..self.bundle_lanes();
+        let values: Vec<ir::Value> =
+            lanes.map(|number| self.with_lane(number, |e| e.compute(row, Self::get))).collect();
+        self.build(ty, &values)
+    }
+
+    fn subgroup_lanes(&mut self) -> Parts {
+        let lane = self.lane_index();
+        let lane = self.b.ins().ireduce(I32, lane);
+        let first = self.splat(Type::U32, lane);
+        let most = self.number_like(first, i64::from(self.shape.kernel.subgroup_size - 1));
+        (0..self.part_count(Type::U32))
+            .map(|part| {
+                let steps = self.multiples(Type::U32, 1, part);
+                let lanes = self.b.ins().iadd(first, steps);
+                self.b.ins().band(lanes, most)
+            })
+            .collect()
+    }
+
+    fn power_of_two(&self, row: ValueId) -> Option<u64> {
+        let Value::Const(literal @ (Literal::U32(_) | Literal::U64(_))) = self.shape.kernel.value(row) else {
+            return None;
+        };
+        literal.bits().is_power_of_two().then(|| literal.bits())
+    }
+
+    /// A quotient or rest of division by a power of two.
+    fn divide_by_power(&mut self, quotient: bool, ty: Type, a: ValueId, b: ValueId) -> Parts {
+        let power = self.power_of_two(b).unwrap_or(1);
+        let parts = self.vector(a);
+        let divide = |a: &ir::Value| {
+            if quotient {
+                let by = self.b.ins().iconst(I32, i64::from(power.trailing_zeros()));
+                self.b.ins().ushr(*a, by)
+            } else {
+                let rest = self.number_of(ty, *a, power - 1);
+                self.b.ins().band(*a, rest)
             }
         };
-        self.know(row, value);
-        value
+        parts.iter().map(divide).collect()
     }
 
-    fn compute_vector(&mut self, row: ValueId) -> ir::Value {
-        match self.shape.kernel.value(row) {
-            Value::Load { buffer, index, .. } => self.load_vector(Access::Row(row), buffer, index),
-            Value::SubgroupLane => {
-                let lane = self.lane_index();
-                let lane = self.b.ins().ireduce(I32, lane);
-                let (first, steps) = (self.splat(Type::U32, lane), self.multiples(1));
-                let lanes = self.b.ins().iadd(first, steps);
-                let most = self.number_like(lanes, i64::from(self.shape.kernel.subgroup_size - 1));
-                self.b.ins().band(lanes, most)
-            }
-            _ => self.compute(row, Self::vector),
+    fn number_of(&mut self, ty: Type, like: ir::Value, number: u64) -> ir::Value {
+        let number = if is_wide(ty) { number as i64 } else { i64::from(number as u32) };
+        self.number_like(like, number)
+    }
+
+    /// A conversion between lanes of 32 and of 64 bits.
+    fn cast_width(&mut self, from: Type, to: Type, a: ValueId) -> Parts {
+        let parts = self.vector(a);
+        if to == Type::Bool {
+            let masks: Parts = parts.iter().map(|part| self.cast(from, to, *part)).collect();
+            return self.narrow_masks(&masks);
         }
+        if is_wide(from) {
+            return self.narrow_parts(&parts);
+        }
+        let wide = self.widen_parts(from == Type::Bool || from.is_signed(), &parts);
+        if from == Type::Bool { wide.iter().map(|part| self.cast(from, to, *part)).collect() } else { wide }
     }
 
-    /// Loads elements that follow each other, the first one at the index of the first lane.
-    fn load_vector(&mut self, access: Access, buffer: u32, index: ValueId) -> ir::Value {
-        let ty = self.shape.kernel.buffers[buffer as usize].element().value_type();
-        let flags = self.flags_of(buffer, access);
-        let (address, _) = self.address(access, buffer, index);
-        self.load_lanes(ty, flags, address, 0)
+    /// Lanes of 32 bits as lanes of 64.
+    fn widen_parts(&mut self, signed: bool, parts: &Parts) -> Parts {
+        let mut wide = Parts::new();
+        for part in parts {
+            if let (true, Some(halves)) = (signed, self.wide_masks.get(part)) {
+                wide.extend(*halves);
+                continue;
+            }
+            wide.push(match signed {
+                true => self.b.ins().swiden_low(*part),
+                false => self.b.ins().uwiden_low(*part),
+            });
+            wide.push(match signed {
+                true => self.b.ins().swiden_high(*part),
+                false => self.b.ins().uwiden_high(*part),
+            });
+        }
+        wide
+    }
+
+    /// One value or another in each lane.
+    pub(super) fn choose_parts(&mut self, ty: Type, mask: &Parts, a: &Parts, b: &Parts) -> Parts {
+        let mask = if is_wide(ty) { self.widen_parts(true, mask) } else { mask.clone() };
+        (0..a.len()).map(|part| self.choose(mask[part], a[part], b[part])).collect()
+    }
+
+    /// The lower halves of lanes of 64 bits.
+    fn narrow_parts(&mut self, parts: &Parts) -> Parts {
+        let places: Vec<u8> = (0..4u8).flat_map(|lane| (0..4).map(move |byte| lane * 8 + byte)).collect();
+        let places = self.b.func.dfg.immediates.push(ConstantData::from(places.as_slice()));
+        let halves = |pair: &[ir::Value]| {
+            let [low, high] = [pair[0], pair[1]].map(|part| self.retype(I8X16, part));
+            let bytes = self.b.ins().shuffle(low, high, places);
+            self.retype(I32X4, bytes)
+        };
+        parts.chunks_exact(2).map(halves).collect()
+    }
+
+    /// Truth values of lanes of 64 bits. They are often wanted in such lanes again.
+    fn narrow_masks(&mut self, masks: &Parts) -> Parts {
+        let narrow = self.narrow_parts(masks);
+        for (narrow, wide) in narrow.iter().zip(masks.chunks_exact(2)) {
+            self.wide_masks.insert(*narrow, [wide[0], wide[1]]);
+        }
+        narrow
+    }
+
+    /// The bits of a vector as another one.
+    pub(super) fn retype(&mut self, ty: ir::Type, value: ir::Value) -> ir::Value {
+        let flags = MemFlagsData::new().with_endianness(ir::Endianness::Little);
+        self.b.ins().bitcast(ty, flags, value)
+    }
+
+    /// One lane of parts.
+    pub(super) fn extract(&mut self, ty: Type, parts: &Parts, number: u32) -> ir::Value {
+        let lanes = BYTES / width(ty);
+        let lane = self.b.ins().extractlane(parts[(number / lanes) as usize], (number % lanes) as u8);
+        if ty != Type::Bool {
+            return lane;
+        }
+        let bit = self.b.ins().band_imm_u(lane, 1);
+        self.b.ins().ireduce(I8, bit)
+    }
+
+    /// The parts that some lanes make.
+    pub(super) fn build(&mut self, ty: Type, lanes: &[ir::Value]) -> Parts {
+        let vector = vector_type(ty);
+        let whole: Vec<ir::Value> = lanes.iter().map(|lane| self.whole(ty, *lane)).collect();
+        let join = |lanes: &[ir::Value]| {
+            let first = self.b.ins().scalar_to_vector(vector, lanes[0]);
+            let with = |e: &mut Self, parts, (number, lane): (usize, ir::Value)| {
+                e.b.ins().insertlane(parts, lane, number as u8)
+            };
+            (1..).zip(lanes[1..].iter().copied()).fold(first, |parts, lane| with(self, parts, lane))
+        };
+        whole.chunks_exact((BYTES / width(ty)) as usize).map(join).collect()
+    }
+
+    /// A value as it stands in a lane of a vector.
+    fn whole(&mut self, ty: Type, value: ir::Value) -> ir::Value {
+        if ty != Type::Bool {
+            return value;
+        }
+        let number = self.b.ins().uextend(I32, value);
+        self.b.ins().ineg(number)
+    }
+
+    /// A value of one lane in all lanes of a vector.
+    fn splat(&mut self, ty: Type, value: ir::Value) -> ir::Value {
+        let value = self.whole(ty, value);
+        self.b.ins().splat(vector_type(ty), value)
+    }
+
+    pub(super) fn splat_parts(&mut self, ty: Type, value: ir::Value) -> Parts {
+        let vector = self.splat(ty, value);
+        SmallVec::from_elem(vector, self.part_count(ty))
+    }
+
+    /// Multiples of a number, for the lanes of a part.
+    fn multiples(&mut self, ty: Type, stride: i32, part: usize) -> ir::Value {
+        let lanes = (BYTES / width(ty)) as i64;
+        let numbers = (0..lanes).map(|lane| (part as i64 * lanes + lane).wrapping_mul(i64::from(stride)));
+        let bytes: Vec<u8> = if is_wide(ty) {
+            numbers.flat_map(i64::to_le_bytes).collect()
+        } else {
+            numbers.flat_map(|number| (number as i32).to_le_bytes()).collect()
+        };
+        let constant = self.b.func.dfg.constants.insert(ConstantData::from(bytes.as_slice()));
+        self.b.ins().vconst(vector_type(ty), constant)
     }
 
     /// Loads a vector. Before AVX, instructions take operands from aligned addresses only. The compiler heeds that but for
     /// comparisons of floats, so what they compare is loaded as integers, by an instruction of its own.
-    fn load_lanes(&mut self, ty: Type, flags: MemFlagsData, address: ir::Value, offset: i32) -> ir::Value {
+    pub(super) fn load_lanes(
+        &mut self,
+        ty: Type,
+        flags: MemFlagsData,
+        address: ir::Value,
+        offset: i32,
+    ) -> ir::Value {
         if ty == Type::F32 && !self.target.unaligned {
             let bits = self.b.ins().load(I32X4, flags, address, offset);
             return self.as_f32(bits);
@@ -276,33 +476,32 @@ impl Emitter<'_, '_> {
         self.b.ins().load(vector_type(ty), flags, address, offset)
     }
 
-    fn read_vector(&mut self, slot: Slot) -> ir::Value {
+    fn read_parts(&mut self, slot: Slot) -> Parts {
         let address = self.slot_address(slot);
-        let value = self.load_lanes(slot.ty, self.own_flags, address, slot.offset);
-        if slot.ty == Type::Bool { self.cast(Type::U32, Type::Bool, value) } else { value }
-    }
-
-    /// A value of one lane in all lanes of a vector.
-    fn splat(&mut self, ty: Type, value: ir::Value) -> ir::Value {
-        let value = if ty == Type::Bool {
-            let number = self.b.ins().uextend(I32, value);
-            self.b.ins().ineg(number)
-        } else {
-            value
+        let count = self.part_count(slot.ty);
+        let read = |part: usize| {
+            let offset = slot.offset + (part as u32 * BYTES) as i32;
+            let value = self.load_lanes(slot.ty, self.own_flags, address, offset);
+            if slot.ty == Type::Bool { self.cast(Type::U32, Type::Bool, value) } else { value }
         };
-        self.b.ins().splat(vector_type(ty), value)
+        (0..count).map(read).collect()
     }
 
-    /// 0, 1, 2 and 3 times a number.
-    fn multiples(&mut self, stride: i32) -> ir::Value {
-        let bytes: Vec<u8> = (0..LANES as i32).flat_map(|k| stride.wrapping_mul(k).to_le_bytes()).collect();
-        let constant = self.b.func.dfg.constants.insert(ConstantData::from(bytes.as_slice()));
-        self.b.ins().vconst(I32X4, constant)
+    /// Writes a slot for all lanes of the bundle, whose elements stand side by side.
+    fn write_parts(&mut self, slot: Slot, parts: &Parts) {
+        let address = self.slot_address(slot);
+        for (part, value) in (0..).zip(parts) {
+            let value = if slot.ty == Type::Bool { self.cast(Type::Bool, Type::U32, *value) } else { *value };
+            self.b.ins().store(self.own_flags, value, address, slot.offset + part * BYTES as i32);
+        }
     }
 }
 
 /// How a value stands in a vector; truth values are lanes full of ones or zeros.
-fn vector_type(ty: Type) -> ir::Type {
-    let lane = if ty == Type::Bool { I32 } else { clif_type(ty) };
-    lane.by(LANES).unwrap_or(lane)
+pub(super) fn vector_type(ty: Type) -> ir::Type {
+    match ty {
+        Type::Bool => I32X4,
+        Type::U64 | Type::I64 => I64X2,
+        _ => clif_type(ty).by(LANES).unwrap_or(I32X4),
+    }
 }

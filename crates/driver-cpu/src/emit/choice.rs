@@ -1,0 +1,226 @@
+//! Which runs go over bundles, and how many vectors of lanes a bundle has.
+//!
+//! The time of a run is estimated for both ways, in operations per four lanes:
+//!
+//! | what | lane by lane | bundles |
+//! |---|---|---|
+//! | a row that is the same in all lanes, or differs by a stride | 4 | 1 |
+//! | an operator with a vector form | 4 | 1, of 64 bits 2 |
+//! | an operator without | 4 | 16 |
+//! | an access side by side | 4 | 2 |
+//! | any other load | 4 | 14, in a loop 6 |
+//! | any other store, an atomic, a trap | 8 | 16 |
+//!
+//! A loop counts [`ROUNDS`] times its body. Loads in loops count less because the next round of a lane waits for them: a
+//! bundle has the rounds of other lanes to do meanwhile. A branch on which lanes differ counts twice for bundles, which
+//! go both ways.
+//!
+//! Some runs are always for lanes: those of a loop that lanes leave at different times, by what they read or computed,
+//! if there are accesses in it that are made lane by lane: a bundle would make them for the lane that stays longest. And
+//! those that use `local` memory, which is made for one lane.
+
+use super::bounds::Access;
+use super::vectors::is_wide;
+use super::{Emitter, Keep, Span};
+use crate::compile::Simd;
+use crate::shape::Level;
+use vyre_foundation::BufferAccess;
+use vyre_lower::{Item, ItemId, RegionId, Value, ValueId};
+
+/// How many vectors a bundle has, by the most rows and items that the run has: short ones leave time between operations
+/// that depend on each other, long ones cost time to compile.
+const VECTORS: [(usize, u32); 3] = [(24, 4), (200, 2), (1000, 1)];
+
+/// How often the body of a loop is taken to run.
+const ROUNDS: u64 = 8;
+
+/// How far a condition is followed to see what it is made of.
+const DEPTH: u32 = 8;
+
+/// The bundles of a run.
+pub(super) struct Choice {
+    /// How many vectors of lanes one has.
+    pub(super) vectors: u32,
+    /// Whether there are loops in the run.
+    pub(super) has_loops: bool,
+}
+
+/// What one run costs.
+#[derive(Default)]
+struct Survey {
+    lanes: u64,
+    bundles: u64,
+    /// How often what is looked at runs.
+    times: u64,
+    /// How many loops are around it.
+    loops: u32,
+    /// Whether lanes leave one of these at different times that nobody can foretell.
+    is_ragged: bool,
+    size: usize,
+    gathers: bool,
+    /// Whether there are lanes of 64 bits.
+    is_wide: bool,
+    /// Whether lanes leave a loop at different times.
+    is_masked: bool,
+    has_loops: bool,
+    /// Whether lanes would make accesses for those that stay longer in a loop.
+    waits: bool,
+    /// Whether there is no other way than lane by lane.
+    refused: bool,
+}
+
+impl Survey {
+    fn add(&mut self, lanes: u64, bundles: u64) {
+        self.lanes = self.lanes.saturating_add(self.times.saturating_mul(lanes));
+        self.bundles = self.bundles.saturating_add(self.times.saturating_mul(bundles));
+    }
+}
+
+impl Emitter<'_, '_> {
+    /// The bundles of a run; `None` where it goes over single lanes.
+    pub(super) fn choice(&self, span: Span, keeps: &[Keep]) -> Option<Choice> {
+        if self.target.simd == Simd::Off || self.shape.is_large {
+            return None;
+        }
+        let mut survey = Survey { times: 1, ..Survey::default() };
+        self.survey(span, &mut survey);
+        for keep in keeps.iter().filter(|keep| keep.level == Level::Lane) {
+            survey.refused |= is_wide(keep.ty) && !self.target.unaligned;
+            survey.add(4, 1);
+        }
+        let is_worthwhile =
+            !survey.waits && survey.bundles.saturating_mul(5) <= survey.lanes.saturating_mul(4);
+        if survey.refused || !is_worthwhile && self.target.simd == Simd::On {
+            return None;
+        }
+        let (_, most) = VECTORS.into_iter().find(|(most, _)| survey.size <= *most)?;
+        let vectors = most.min(if survey.is_masked {
+            // The lane that stays longest keeps all others; and all that goes around wants a place in a register.
+            if survey.is_wide { 1 } else { 2 }
+        } else if survey.gathers || survey.is_wide {
+            2
+        } else {
+            most
+        });
+        Some(Choice { vectors, has_loops: survey.has_loops })
+    }
+
+    fn survey(&self, span: Span, survey: &mut Survey) {
+        let shape = self.shape;
+        for position in span.positions() {
+            for (_, row) in shape.rows_at(span.region, position) {
+                if shape.defined[row.index()] == Level::Lane {
+                    self.survey_row(*row, survey);
+                }
+            }
+            if position == span.end || survey.refused {
+                break;
+            }
+            survey.size += 1;
+            self.survey_item(shape.kernel.item_at(span.region, position), survey);
+        }
+    }
+
+    fn survey_region(&self, region: RegionId, survey: &mut Survey) {
+        let end = self.shape.kernel.item_count(region);
+        stacker::maybe_grow(64 << 10, 1 << 20, || self.survey(Span { region, start: 0, end }, survey));
+    }
+
+    fn survey_row(&self, row: ValueId, survey: &mut Survey) {
+        let value = self.shape.kernel.value(row);
+        survey.size += 1;
+        if let Value::Load { buffer, index, .. } = value {
+            return self.survey_load(Access::Row(row), buffer, index, survey);
+        }
+        if self.is_first_only(row) {
+            return survey.add(4, 1);
+        }
+        let wide = is_wide(value.ty()) || value.operands().any(|operand| self.is_wide_row(operand));
+        survey.refused |= wide && !self.target.unaligned;
+        survey.is_wide |= wide;
+        match (self.has_vector_form(value), wide) {
+            (true, false) => survey.add(4, 1),
+            (true, true) => survey.add(4, 2),
+            (false, _) => survey.add(4, 16),
+        }
+    }
+
+    fn is_wide_row(&self, row: ValueId) -> bool {
+        is_wide(self.shape.kernel.value(row).ty())
+    }
+
+    fn survey_load(&self, access: Access, buffer: u32, index: ValueId, survey: &mut Survey) {
+        let decl = &self.shape.kernel.buffers[buffer as usize];
+        survey.refused |= decl.access() == BufferAccess::Local
+            || is_wide(decl.element().value_type()) && !self.target.unaligned;
+        if self.is_same(index) {
+            return survey.add(4, 1);
+        }
+        if self.shape.kernel.stride(index) == Some(1) {
+            return survey.add(4, if self.proven.contains(&access) { 1 } else { 2 });
+        }
+        survey.gathers = true;
+        survey.waits |= survey.is_ragged;
+        survey.add(4, if survey.loops > 0 { 6 } else { 14 });
+    }
+
+    fn survey_item(&self, id: ItemId, survey: &mut Survey) {
+        let kernel = self.shape.kernel;
+        match kernel.item(id) {
+            Item::Load { buffer, index, .. } => self.survey_load(Access::Item(id), buffer, index, survey),
+            Item::Store { buffer, index, value } => {
+                let decl = &kernel.buffers[buffer as usize];
+                survey.refused |=
+                    decl.access() == BufferAccess::Local || self.is_wide_row(value) && !self.target.unaligned;
+                if kernel.stride(index) == Some(1) {
+                    return survey.add(4, 2);
+                }
+                survey.waits |= survey.is_ragged;
+                survey.add(4, 12);
+            }
+            Item::If { cond, then, otherwise, .. } => {
+                let (lanes, times) = (survey.lanes, survey.times);
+                self.survey_region(then, survey);
+                self.survey_region(otherwise, survey);
+                if !self.is_same(cond) {
+                    // One lane goes one way only.
+                    survey.lanes = lanes + (survey.lanes - lanes) / 2;
+                    survey.add(4, 2);
+                }
+                survey.times = times;
+            }
+            Item::Loop { guard, body, again, .. } => {
+                let is_together = self.is_same(guard) && self.is_same(again);
+                let (times, was_ragged) = (survey.times, survey.is_ragged);
+                let is_plain = self.is_plain(guard, DEPTH) && self.is_plain(again, DEPTH);
+                survey.is_ragged |= !is_together && !is_plain;
+                survey.times = times.saturating_mul(ROUNDS);
+                survey.loops += 1;
+                survey.has_loops = true;
+                survey.is_masked |= !is_together;
+                self.survey_region(body, survey);
+                survey.add(8, if is_together { 2 } else { 6 });
+                survey.loops -= 1;
+                (survey.times, survey.is_ragged) = (times, was_ragged);
+            }
+            item => {
+                survey.waits |= survey.is_ragged;
+                if let Item::Atomic { buffer, .. } = item {
+                    survey.refused |= is_wide(kernel.buffers[buffer as usize].element().value_type())
+                        && !self.target.unaligned;
+                }
+                survey.add(8, 16);
+            }
+        }
+    }
+
+    /// Whether a condition is made of ids, lengths and counters alone, so that lanes side by side mostly agree.
+    fn is_plain(&self, row: ValueId, depth: u32) -> bool {
+        let value = self.shape.kernel.value(row);
+        if self.is_first_only(row) {
+            return true;
+        }
+        let is_made = !matches!(value, Value::Load { .. } | Value::Param { .. } | Value::Out { .. });
+        depth > 0 && is_made && value.operands().all(|operand| self.is_plain(operand, depth - 1))
+    }
+}

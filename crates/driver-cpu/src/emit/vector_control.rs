@@ -1,0 +1,408 @@
+//! Branches and loops of bundles.
+//!
+//! Where a condition is the same in all lanes, control is that of one lane. Where lanes differ, both arms of a branch
+//! run one after the other, each for the lanes that are meant by it and only if there is one, and the results are
+//! selected. A loop runs while any lane goes on; what a lane left it with is kept aside. Lanes that are not meant compute
+//! along, which does no harm because every operation is total; what they compute nobody selects.
+
+use super::conditions::Terms;
+use super::vectors::{Parts, vector_type};
+use super::{Emitter, Span, clif_type};
+use cranelift_codegen::ir::{self, Block, BlockArg, InstBuilder};
+use smallvec::SmallVec;
+use vyre_foundation::Type;
+use vyre_lower::{Item, ItemId, RegionId, Value, ValueId};
+
+/// The most rows of an arm that is computed for all lanes rather than branched around.
+const LIGHT: usize = 12;
+
+/// How a row stands in the parameters of a block.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Form {
+    /// As its value in the first lane.
+    First,
+    /// As parts.
+    Lanes,
+}
+
+impl Emitter<'_, '_> {
+    /// A stretch of lane code for the lanes that are meant.
+    pub(super) fn vector_span(&mut self, span: Span) {
+        for position in span.positions() {
+            self.vector_rows(span.region, position);
+            if position == span.end {
+                break;
+            }
+            let id = self.shape.kernel.item_at(span.region, position);
+            match self.shape.kernel.item(id) {
+                Item::If { cond, then, otherwise, yields } => {
+                    self.vector_branch(id, cond, [then, otherwise], &yields);
+                }
+                Item::Loop { guard, first, body, next, again } => {
+                    let parts = LoopParts { id, guard, first: &first, body, next: &next, again };
+                    if self.is_same(guard) && self.is_same(again) {
+                        self.repeat_together(&parts);
+                    } else {
+                        self.repeat_masked(&parts);
+                    }
+                }
+                item => self.vector_effect(id, item),
+            }
+        }
+    }
+
+    fn vector_region(&mut self, region: RegionId) {
+        let end = self.shape.kernel.item_count(region);
+        stacker::maybe_grow(64 << 10, 1 << 20, || self.vector_span(Span { region, start: 0, end }));
+    }
+
+    fn form(&self, row: ValueId) -> Form {
+        if self.is_first_only(row) { Form::First } else { Form::Lanes }
+    }
+
+    /// A row as arguments of a block.
+    fn arguments(&mut self, row: ValueId, form: Form) -> Parts {
+        match form {
+            Form::First => SmallVec::from_elem(self.get(row), 1),
+            Form::Lanes => self.vector(row),
+        }
+    }
+
+    /// Parameters of a block, for each of some rows in its form. All of them come before the first instruction.
+    fn append_params(&mut self, block: Block, rows: &[(usize, ValueId)]) -> Vec<Parts> {
+        let append = |(_, row): &(usize, ValueId)| {
+            let ty = self.shape.kernel.value(*row).ty();
+            match self.form(*row) {
+                Form::First => SmallVec::from_elem(self.b.append_block_param(block, clif_type(ty)), 1),
+                Form::Lanes => self.append_parts(block, ty),
+            }
+        };
+        rows.iter().map(append).collect()
+    }
+
+    /// Makes parameters of a block known as rows.
+    fn define_params(&mut self, rows: &[(usize, ValueId)], params: Vec<Parts>) {
+        for ((_, row), parts) in rows.iter().zip(params) {
+            match self.form(*row) {
+                Form::First => self.define_first(*row, parts[0]),
+                Form::Lanes => self.define_parts(*row, parts),
+            }
+        }
+    }
+
+    pub(super) fn append_parts(&mut self, block: Block, ty: Type) -> Parts {
+        (0..self.part_count(ty)).map(|_| self.b.append_block_param(block, vector_type(ty))).collect()
+    }
+
+    pub(super) fn jump_with(&mut self, block: Block, values: &[ir::Value]) {
+        let values: Vec<BlockArg> = values.iter().copied().map(BlockArg::from).collect();
+        self.b.ins().jump(block, &values);
+    }
+
+    /// Whether all lanes of a mask are set.
+    pub(super) fn all(&mut self, mask: &Parts) -> ir::Value {
+        let all = self.fold(mask, |e, a, b| e.b.ins().band(a, b));
+        self.b.ins().vall_true(all)
+    }
+
+    /// Whether a lane of a mask is set.
+    fn any(&mut self, mask: &Parts) -> ir::Value {
+        let any = self.fold(mask, |e, a, b| e.b.ins().bor(a, b));
+        self.b.ins().vany_true(any)
+    }
+
+    fn fold(
+        &mut self,
+        mask: &Parts,
+        join: impl Fn(&mut Self, ir::Value, ir::Value) -> ir::Value,
+    ) -> ir::Value {
+        mask[1..].iter().fold(mask[0], |all, part| join(self, all, *part))
+    }
+
+    /// The lanes of a mask that are meant.
+    fn meant(&mut self, mask: Parts) -> Parts {
+        match self.mask() {
+            Some(outer) => {
+                mask.iter().zip(outer).map(|(mask, outer)| self.b.ins().band(*mask, outer)).collect()
+            }
+            None => mask,
+        }
+    }
+
+    /// The results of an item that rows name.
+    fn results(&self, id: ItemId) -> Vec<(usize, ValueId)> {
+        (0..self.shape.result_count(id)).filter_map(|k| Some((k, self.shape.result(id, k)?))).collect()
+    }
+
+    fn vector_branch(
+        &mut self,
+        id: ItemId,
+        cond: ValueId,
+        arms: [RegionId; 2],
+        yields: &[(ValueId, ValueId)],
+    ) {
+        let results = self.results(id);
+        if !self.is_same(cond) {
+            return self.branch_masked(cond, arms, yields, &results);
+        }
+        let [then, otherwise, join] = [0; 3].map(|_| self.b.create_block());
+        self.go(cond, (then, &[]), (otherwise, &[]));
+        for (arm, block) in [then, otherwise].into_iter().enumerate() {
+            self.b.switch_to_block(block);
+            let mark = self.log.len();
+            self.vector_region(arms[arm]);
+            let mut values = Parts::new();
+            for (k, row) in &results {
+                let given = if arm == 0 { yields[*k].0 } else { yields[*k].1 };
+                values.extend(self.arguments(given, self.form(*row)));
+            }
+            self.jump_with(join, &values);
+            self.forget(mark);
+        }
+        self.b.switch_to_block(join);
+        let given = self.append_params(join, &results);
+        self.define_params(&results, given);
+    }
+
+    /// A branch on which lanes differ.
+    fn branch_masked(
+        &mut self,
+        cond: ValueId,
+        arms: [RegionId; 2],
+        yields: &[(ValueId, ValueId)],
+        results: &[(usize, ValueId)],
+    ) {
+        let cond = self.vector(cond);
+        let outer = self.mask();
+        let mut given: [Vec<Parts>; 2] = [Vec::new(), Vec::new()];
+        for (arm, region) in arms.into_iter().enumerate() {
+            let values: Vec<ValueId> =
+                results.iter().map(|(k, _)| if arm == 0 { yields[*k].0 } else { yields[*k].1 }).collect();
+            if self.is_light(region) {
+                self.vector_region(region);
+                given[arm] = values.into_iter().map(|value| self.vector(value)).collect();
+                continue;
+            }
+            let holds: Parts =
+                if arm == 0 { cond.clone() } else { cond.iter().map(|c| self.b.ins().bnot(*c)).collect() };
+            let mask = self.meant(holds);
+            given[arm] = self.arm(mask, region, &values);
+            self.set_mask(outer.clone());
+        }
+        let [then, otherwise] = given;
+        for ((_, row), (a, b)) in results.iter().zip(then.into_iter().zip(otherwise)) {
+            let ty = self.shape.kernel.value(*row).ty();
+            let chosen = self.choose_parts(ty, &cond, &a, &b);
+            self.define_parts(*row, chosen);
+        }
+    }
+
+    /// The arm of a branch for some lanes, if there is one, and what it gives.
+    fn arm(&mut self, mask: Parts, region: RegionId, values: &[ValueId]) -> Vec<Parts> {
+        let types: Vec<Type> = values.iter().map(|value| self.shape.kernel.value(*value).ty()).collect();
+        let mut nothing: Vec<BlockArg> = Vec::new();
+        for ty in &types {
+            let zero = self.zero(clif_type(*ty));
+            nothing.extend(self.splat_parts(*ty, zero).into_iter().map(BlockArg::from));
+        }
+        let any = self.any(&mask);
+        let [some, join] = [0; 2].map(|_| self.b.create_block());
+        self.b.ins().brif(any, some, &[], join, &nothing);
+        self.b.switch_to_block(some);
+        let mark = self.log.len();
+        self.set_mask(Some(mask));
+        self.vector_region(region);
+        let mut parts = Parts::new();
+        for value in values {
+            parts.extend(self.vector(*value));
+        }
+        self.jump_with(join, &parts);
+        self.forget(mark);
+        self.b.switch_to_block(join);
+        types.into_iter().map(|ty| self.append_parts(join, ty)).collect()
+    }
+
+    /// Whether an arm does so little that nobody branches around it: a few rows, no effects, nothing read.
+    fn is_light(&self, region: RegionId) -> bool {
+        let rows = self.shape.rows_at(region, 0);
+        let is_plain = |(_, row): &(u32, ValueId)| {
+            let value = self.shape.kernel.value(*row);
+            !matches!(value, Value::Load { .. }) && self.has_vector_form(value)
+        };
+        self.shape.kernel.item_count(region) == 0 && rows.len() <= LIGHT && rows.iter().all(is_plain)
+    }
+
+    /// A loop that all lanes run equally often.
+    fn repeat_together(&mut self, parts: &LoopParts<'_>) {
+        let LoopParts { id, guard, first, body, next, again } = *parts;
+        let kernel = self.shape.kernel;
+        let params: Vec<(usize, ValueId)> =
+            (0..first.len()).filter_map(|k| Some((k, self.shape.param(id, k)?))).collect();
+        let results = self.results(id);
+        let start = self.all_arguments(&params, |k| first[k]);
+        let unchanged = self.all_arguments(&results, |k| first[k]);
+        let [head, exit] = [0; 2].map(|_| self.b.create_block());
+        self.go(guard, (head, &start), (exit, &unchanged));
+        self.b.switch_to_block(head);
+        let mark = self.log.len();
+        let given = self.append_params(head, &params);
+        self.define_params(&params, given);
+        self.vector_region(body);
+        // What a loop that goes on selects is decided by that, so the selection is left to where it is left.
+        let holds = Terms::of(kernel, again, true);
+        let last = self.all_arguments(&results, |k| next[k]);
+        let around = self.all_arguments(&params, |k| holds.resolve(kernel, next[k]));
+        self.check_stop();
+        let left = self.b.create_block();
+        self.go(again, (head, &around), (left, &[]));
+        self.b.switch_to_block(left);
+        self.b.ins().jump(exit, &last);
+        self.forget(mark);
+        self.b.switch_to_block(exit);
+        let given = self.append_params(exit, &results);
+        self.define_params(&results, given);
+    }
+
+    /// Rows as arguments, each in the form of the row that it becomes.
+    fn all_arguments(
+        &mut self,
+        rows: &[(usize, ValueId)],
+        given: impl Fn(usize) -> ValueId,
+    ) -> Vec<BlockArg> {
+        let mut values = Vec::new();
+        for (k, row) in rows {
+            let form = self.form(*row);
+            values.extend(self.arguments(given(*k), form).into_iter().map(BlockArg::from));
+        }
+        values
+    }
+
+    /// A loop that lanes run more or less often.
+    fn repeat_masked(&mut self, parts: &LoopParts<'_>) {
+        let LoopParts { id, guard, first, body, next, again } = *parts;
+        let kernel = self.shape.kernel;
+        let holds = Terms::of(kernel, again, true);
+        let results = self.results(id);
+        // A parameter that is a result too goes around as that, unless another value than the last one goes around.
+        let is_result = |e: &Self, k: usize, row: ValueId| {
+            e.form(row) == Form::Lanes
+                && results.iter().any(|(other, _)| *other == k)
+                && holds.resolve(kernel, next[k]) == next[k]
+        };
+        let all = (0..first.len()).filter_map(|k| Some((k, self.shape.param(id, k)?)));
+        let (shared, params): (Vec<_>, Vec<_>) = all.partition(|(k, row)| is_result(self, *k, *row));
+        let outer = self.mask();
+
+        let start = if self.is_same(guard) { self.all_lanes() } else { self.vector(guard) };
+        let start = self.meant(start);
+        let mut given = self.all_arguments(&params, |k| first[k]);
+        let unchanged = self.lanes_of(&results, first);
+        given.extend(unchanged.iter().copied());
+        given.extend(start.iter().copied().map(BlockArg::from));
+        let [head, exit] = [0; 2].map(|_| self.b.create_block());
+        if self.is_same(guard) {
+            self.go(guard, (head, &given), (exit, &unchanged));
+        } else {
+            let any = self.any(&start);
+            self.b.ins().brif(any, head, &given, exit, &unchanged);
+        }
+
+        self.b.switch_to_block(head);
+        let mark = self.log.len();
+        let given = self.append_params(head, &params);
+        let types: Vec<Type> = results.iter().map(|(_, row)| kernel.value(*row).ty()).collect();
+        let before: Vec<Parts> = types.iter().map(|ty| self.append_parts(head, *ty)).collect();
+        let mask = self.append_parts(head, Type::Bool);
+        self.define_params(&params, given);
+        for (k, row) in shared {
+            if let Some(at) = results.iter().position(|(other, _)| *other == k) {
+                self.define_parts(row, before[at].clone());
+            }
+        }
+        self.set_mask(Some(mask.clone()));
+        self.vector_region(body);
+
+        let mut around = self.all_arguments(&params, |k| holds.resolve(kernel, next[k]));
+        let mut last: Vec<BlockArg> = Vec::new();
+        for ((k, _), (before, ty)) in results.iter().zip(before.iter().zip(&types)) {
+            let after = self.vector(next[*k]);
+            let kept = self.choose_parts(*ty, &mask, &after, before);
+            last.extend(kept.into_iter().map(BlockArg::from));
+        }
+        around.extend(last.iter().copied());
+        self.check_stop();
+        let left = self.b.create_block();
+        let mut go_on = mask;
+        for (leaf, is_true) in self.leaves(again, &holds) {
+            if self.is_same(leaf) {
+                // It holds for all lanes or for none.
+                let others = self.b.create_block();
+                let (then, otherwise) = if is_true { (others, left) } else { (left, others) };
+                let leaf = self.get(leaf);
+                self.b.ins().brif(leaf, then, &[], otherwise, &[]);
+                self.b.switch_to_block(others);
+            } else {
+                let leaf = self.vector(leaf);
+                go_on = self.both_masks(&go_on, &leaf, is_true);
+            }
+        }
+        let any = self.any(&go_on);
+        around.extend(go_on.iter().copied().map(BlockArg::from));
+        self.b.ins().brif(any, head, &around, left, &[]);
+        self.b.switch_to_block(left);
+        self.b.ins().jump(exit, &last);
+        self.set_mask(outer);
+        self.forget(mark);
+        self.b.switch_to_block(exit);
+        let given: Vec<Parts> = types.iter().map(|ty| self.append_parts(exit, *ty)).collect();
+        for ((_, row), parts) in results.into_iter().zip(given) {
+            self.define_parts(row, parts);
+        }
+    }
+
+    /// The parts of a condition, those first that are the same in all lanes; the condition itself where they do not say
+    /// all of it.
+    fn leaves(&self, cond: ValueId, terms: &Terms) -> Vec<(ValueId, bool)> {
+        if !terms.is_all {
+            return vec![(cond, true)];
+        }
+        let mut leaves = terms.leaves.clone();
+        leaves.sort_by_key(|(leaf, _)| !self.is_same(*leaf));
+        leaves
+    }
+
+    /// The lanes of a mask in which a condition holds, or does not.
+    fn both_masks(&mut self, mask: &Parts, cond: &Parts, holds: bool) -> Parts {
+        let both = |(mask, cond): (&ir::Value, &ir::Value)| match holds {
+            true => self.b.ins().band(*mask, *cond),
+            false => self.b.ins().band_not(*mask, *cond),
+        };
+        mask.iter().zip(cond).map(both).collect()
+    }
+
+    /// A mask of all lanes.
+    fn all_lanes(&mut self) -> Parts {
+        let ones = self.b.ins().iconst(clif_type(Type::U32), -1);
+        self.splat_parts(Type::U32, ones)
+    }
+
+    /// What results are before a loop, as parts.
+    fn lanes_of(&mut self, results: &[(usize, ValueId)], given: &[ValueId]) -> Vec<BlockArg> {
+        let mut values = Vec::new();
+        for (k, _) in results {
+            values.extend(self.vector(given[*k]).into_iter().map(BlockArg::from));
+        }
+        values
+    }
+}
+
+/// A loop.
+#[derive(Clone, Copy)]
+struct LoopParts<'l> {
+    id: ItemId,
+    guard: ValueId,
+    first: &'l [ValueId],
+    body: RegionId,
+    next: &'l [ValueId],
+    again: ValueId,
+}

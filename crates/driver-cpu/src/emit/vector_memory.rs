@@ -1,0 +1,328 @@
+//! Loads, stores and atomics of bundles.
+//!
+//! An access is one of three kinds. With an index that is the same in all lanes it is one load for all of them. With
+//! indices that follow each other it is a load or store of vectors. With any others it is done lane by lane.
+//!
+//! **One check serves all lanes.** Indices that follow each other are all inside where the first one plus the number of
+//! lanes, as 64 bits, is: they do not wrap then, because lengths are `u32`. Others are compared as vectors. Where a lane
+//! fails, and only there, lanes are looked at one by one.
+//!
+//! **Lanes that are not meant** read what they like, as long as it is in the buffer, and write nothing. What is proven of
+//! an access holds for lanes that are meant alone, and one of them is always there: code under a mask runs for some
+//! lane. So a lane that is not meant reads element 0, which such a proof says there is. It writes by a branch around the
+//! store, never by writing back what it has read: another workgroup may have written since.
+
+use super::Emitter;
+use super::bounds::Access;
+use super::vectors::{BYTES, LANES, Parts, is_wide};
+use cranelift_codegen::ir::condcodes::IntCC;
+use cranelift_codegen::ir::types::{I8X16, I32, I32X4, I64, I64X2};
+use cranelift_codegen::ir::{self, BlockArg, InstBuilder, MemFlagsData};
+use vyre_foundation::{Element, Type};
+use vyre_lower::{Item, ItemId, ValueId};
+
+impl Emitter<'_, '_> {
+    /// An effect of the lanes that are meant.
+    pub(super) fn vector_effect(&mut self, id: ItemId, item: Item) {
+        let result = match item {
+            Item::Load { buffer, index, .. } => Some(self.load_parts(Access::Item(id), buffer, index)),
+            Item::Store { buffer, index, value } => {
+                self.store_parts(Access::Item(id), buffer, index, value, item);
+                None
+            }
+            _ => self.effect_by_lane(id, &item),
+        };
+        if let (Some(parts), Some(row)) = (result, self.shape.result(id, 0)) {
+            self.define_parts(row, parts);
+        }
+    }
+
+    /// An effect, lane by lane, and what it gives if somebody wants that.
+    fn effect_by_lane(&mut self, id: ItemId, item: &Item) -> Option<Parts> {
+        let result = self.shape.result(id, 0);
+        let ty = result.map(|row| self.shape.kernel.value(row).ty());
+        let bits = self.mask().map(|mask| self.mask_bits(&mask));
+        let mut values = Vec::new();
+        for number in 0..self.bundle_lanes() {
+            let mark = self.log.len();
+            let join = bits.as_ref().map(|bits| {
+                let bit = self.b.ins().band_imm_u(bits[(number / LANES) as usize], 1 << (number % LANES));
+                let [meant, join] = [0; 2].map(|_| self.b.create_block());
+                let zero: Option<BlockArg> = ty.map(|ty| self.zero(super::clif_type(ty)).into());
+                self.b.ins().brif(bit, meant, &[], join, zero.as_slice());
+                self.b.switch_to_block(meant);
+                join
+            });
+            let given = self.with_lane(number, |e| e.act(id, item.clone()));
+            let value = given.zip(ty).map(|(value, _)| value);
+            let Some(join) = join else {
+                values.extend(value);
+                continue;
+            };
+            let value: Option<BlockArg> = value.map(BlockArg::from);
+            self.b.ins().jump(join, value.as_slice());
+            self.forget(mark);
+            self.b.switch_to_block(join);
+            values.extend(ty.map(|ty| self.b.append_block_param(join, super::clif_type(ty))));
+        }
+        ty.map(|ty| self.build(ty, &values))
+    }
+
+    /// For each part of a mask a number with a bit for each lane.
+    fn mask_bits(&mut self, mask: &Parts) -> Vec<ir::Value> {
+        mask.iter().map(|part| self.b.ins().vhigh_bits(I32, *part)).collect()
+    }
+
+    /// An element for each lane, or zero outside the buffer.
+    pub(super) fn load_parts(&mut self, access: Access, buffer: u32, index: ValueId) -> Parts {
+        let element = self.shape.kernel.buffers[buffer as usize].element();
+        if self.is_same(index) {
+            let one = self.load(access, buffer, index);
+            return self.splat_parts(element.value_type(), one);
+        }
+        let side_by_side = self.shape.kernel.stride(index) == Some(1) && element != Element::F16;
+        if !side_by_side {
+            return self.gather(access, buffer, index);
+        }
+        let flags = self.flags_of(buffer, access);
+        let (address, _) = self.address(access, buffer, index);
+        if self.proven.contains(&access) && self.mask().is_none() {
+            return self.load_side(element, flags, address);
+        }
+        let inside = self.is_inside(buffer, index);
+        let load = |e: &mut Self| e.load_side(element, flags, address);
+        self.either(element.value_type(), inside, load, |e| e.load_checked(access, buffer, index))
+    }
+
+    /// Whether indices that follow each other are all inside.
+    fn is_inside(&mut self, buffer: u32, index: ValueId) -> ir::Value {
+        let first = self.index(index);
+        let others = i64::from(self.bundle_lanes()) - 1;
+        let last = self.b.ins().iadd_imm_s(first, others);
+        let count = self.count(buffer);
+        self.icmp(IntCC::UnsignedLessThan, last, count)
+    }
+
+    /// One way to get parts where a condition holds, which it mostly does, else another. What one of them finds out the
+    /// code behind does not know.
+    fn either(
+        &mut self,
+        ty: Type,
+        cond: ir::Value,
+        usual: impl FnOnce(&mut Self) -> Parts,
+        rare: impl FnOnce(&mut Self) -> Parts,
+    ) -> Parts {
+        let [then, otherwise, join] = [0; 3].map(|_| self.b.create_block());
+        self.b.set_cold_block(otherwise);
+        self.b.ins().brif(cond, then, &[], otherwise, &[]);
+        let mark = self.log.len();
+        self.b.switch_to_block(then);
+        let parts = usual(self);
+        self.jump_with(join, &parts);
+        self.forget(mark);
+        self.b.switch_to_block(otherwise);
+        let parts = rare(self);
+        self.jump_with(join, &parts);
+        self.forget(mark);
+        self.b.switch_to_block(join);
+        self.append_parts(join, ty)
+    }
+
+    /// Elements, each looked at by itself whether it is inside.
+    fn load_checked(&mut self, access: Access, buffer: u32, index: ValueId) -> Parts {
+        let ty = self.shape.kernel.buffers[buffer as usize].element().value_type();
+        let was_proven = self.proven.remove(&access);
+        let lanes = 0..self.bundle_lanes();
+        let values: Vec<ir::Value> =
+            lanes.map(|number| self.with_lane(number, |e| e.load(access, buffer, index))).collect();
+        if was_proven {
+            self.proven.insert(access);
+        }
+        self.build(ty, &values)
+    }
+
+    /// Elements that stand anywhere.
+    fn gather(&mut self, access: Access, buffer: u32, index: ValueId) -> Parts {
+        let ty = self.shape.kernel.buffers[buffer as usize].element().value_type();
+        let is_proven = self.proven.contains(&access);
+        let Some(mask) = self.mask() else {
+            if is_proven {
+                let lanes = 0..self.bundle_lanes();
+                let values: Vec<ir::Value> =
+                    lanes.map(|number| self.with_lane(number, |e| e.load(access, buffer, index))).collect();
+                return self.build(ty, &values);
+            }
+            let at = self.vector(index);
+            return self.gather_where_inside(access, buffer, &at);
+        };
+        let at = self.vector(index);
+        let at: Parts = at.iter().zip(&mask).map(|(at, mask)| self.b.ins().band(*at, *mask)).collect();
+        if is_proven {
+            return self.gather_at(access, buffer, &at);
+        }
+        self.gather_where_inside(access, buffer, &at)
+    }
+
+    fn gather_where_inside(&mut self, access: Access, buffer: u32, at: &Parts) -> Parts {
+        let element = self.shape.kernel.buffers[buffer as usize].element();
+        let count = self.count(buffer);
+        let short = self.b.ins().ireduce(I32, count);
+        let counts = self.splat_parts(Type::U32, short);
+        let inside: Parts =
+            at.iter().zip(counts).map(|(at, count)| self.icmp(IntCC::UnsignedLessThan, *at, count)).collect();
+        let all = self.all(&inside);
+        let ty = element.value_type();
+        self.either(
+            ty,
+            all,
+            |e| e.gather_at(access, buffer, at),
+            |e| {
+                let lanes = 0..e.bundle_lanes();
+                let one = |e: &mut Self, number| {
+                    let (index, address) = e.address_at(buffer, at, number);
+                    let inside = e.icmp(IntCC::UnsignedLessThan, index, count);
+                    let flags = e.flags_of(buffer, access);
+                    e.load_inside(element, flags, address, inside)
+                };
+                let values: Vec<ir::Value> = lanes.map(|number| one(e, number)).collect();
+                e.build(ty, &values)
+            },
+        )
+    }
+
+    /// Elements at places that are inside.
+    fn gather_at(&mut self, access: Access, buffer: u32, at: &Parts) -> Parts {
+        let element = self.shape.kernel.buffers[buffer as usize].element();
+        let flags = self.flags_of(buffer, access);
+        let lanes = 0..self.bundle_lanes();
+        let one = |number| {
+            let (_, address) = self.address_at(buffer, at, number);
+            self.load_element(element, flags, address)
+        };
+        let values: Vec<ir::Value> = lanes.map(one).collect();
+        self.build(element.value_type(), &values)
+    }
+
+    /// The index of a lane, as 64 bits, and the address that it means.
+    fn address_at(&mut self, buffer: u32, at: &Parts, number: u32) -> (ir::Value, ir::Value) {
+        let size = self.shape.kernel.buffers[buffer as usize].element().size();
+        let index = self.extract(Type::U32, at, number);
+        let index = self.b.ins().uextend(I64, index);
+        let (base, _) = self.bound(buffer);
+        let offset = match size {
+            1 => index,
+            size => self.b.ins().ishl_imm_u(index, i64::from(size.trailing_zeros())),
+        };
+        (index, self.b.ins().iadd(base, offset))
+    }
+
+    /// Elements that follow each other.
+    fn load_side(&mut self, element: Element, flags: MemFlagsData, address: ir::Value) -> Parts {
+        let ty = element.value_type();
+        let bytes = BYTES as i32 * element.size() as i32 / if is_wide(ty) { 8 } else { 4 };
+        let count = self.part_count(ty) as i32;
+        let one = |part: i32| {
+            let offset = part * bytes;
+            match element {
+                Element::U32 | Element::I32 | Element::F32 | Element::U64 | Element::I64 => {
+                    self.load_lanes(ty, flags, address, offset)
+                }
+                Element::U16 => self.b.ins().uload16x4(flags, address, offset),
+                Element::I16 => self.b.ins().sload16x4(flags, address, offset),
+                Element::BF16 | Element::F16 => {
+                    let halves = self.b.ins().uload16x4(flags, address, offset);
+                    let by = self.b.ins().iconst(I32, 16);
+                    let bits = self.b.ins().ishl(halves, by);
+                    self.as_f32(bits)
+                }
+                Element::U8 | Element::I8 => {
+                    let four = self.b.ins().load(I32, flags, address, offset);
+                    let four = self.b.ins().scalar_to_vector(I32X4, four);
+                    let four = self.retype(I8X16, four);
+                    if element == Element::U8 {
+                        let halves = self.b.ins().uwiden_low(four);
+                        self.b.ins().uwiden_low(halves)
+                    } else {
+                        let halves = self.b.ins().swiden_low(four);
+                        self.b.ins().swiden_low(halves)
+                    }
+                }
+            }
+        };
+        (0..count).map(one).collect()
+    }
+
+    /// Stores an element for each lane that is meant.
+    fn store_parts(&mut self, access: Access, buffer: u32, index: ValueId, value: ValueId, item: Item) {
+        let Access::Item(id) = access else { return };
+        let element = self.shape.kernel.buffers[buffer as usize].element();
+        let side_by_side =
+            self.shape.kernel.stride(index) == Some(1) && !matches!(element, Element::F16 | Element::BF16);
+        if !side_by_side {
+            self.effect_by_lane(id, &item);
+            return;
+        }
+        let parts = self.vector(value);
+        let flags = self.flags_of(buffer, access);
+        let (address, _) = self.address(access, buffer, index);
+        let inside = (!self.proven.contains(&access)).then(|| self.is_inside(buffer, index));
+        let all = self.mask().map(|mask| self.all(&mask));
+        let cond = match (inside, all) {
+            (None, None) => return self.store_side(element, flags, address, &parts),
+            (Some(inside), Some(all)) => self.b.ins().band(inside, all),
+            (Some(cond), None) | (None, Some(cond)) => cond,
+        };
+        let [then, otherwise, join] = [0; 3].map(|_| self.b.create_block());
+        self.b.ins().brif(cond, then, &[], otherwise, &[]);
+        let mark = self.log.len();
+        self.b.switch_to_block(then);
+        self.store_side(element, flags, address, &parts);
+        self.b.ins().jump(join, &[]);
+        self.forget(mark);
+        self.b.switch_to_block(otherwise);
+        self.effect_by_lane(id, &item);
+        self.b.ins().jump(join, &[]);
+        self.forget(mark);
+        self.b.switch_to_block(join);
+    }
+
+    /// Stores elements that follow each other.
+    fn store_side(&mut self, element: Element, flags: MemFlagsData, address: ir::Value, parts: &Parts) {
+        for (part, value) in (0..).zip(parts) {
+            let at = BYTES as i32 * part;
+            match element {
+                Element::F32 => {
+                    let address = self.b.ins().iadd_imm_s(address, i64::from(at));
+                    self.store_f32(flags, address, *value);
+                }
+                Element::U16 | Element::I16 => {
+                    let halves = self.lower_halves(*value);
+                    let halves = self.retype(I64X2, halves);
+                    let halves = self.b.ins().extractlane(halves, 0);
+                    self.b.ins().store(flags, halves, address, at / 2);
+                }
+                Element::U8 | Element::I8 => {
+                    let most = self.number_like(*value, 0xff);
+                    let low = self.b.ins().band(*value, most);
+                    let halves = self.b.ins().snarrow(low, low);
+                    let bytes = self.b.ins().unarrow(halves, halves);
+                    let bytes = self.retype(I32X4, bytes);
+                    let bytes = self.b.ins().extractlane(bytes, 0);
+                    self.b.ins().store(flags, bytes, address, at / 4);
+                }
+                _ => {
+                    self.b.ins().store(flags, *value, address, at);
+                }
+            }
+        }
+    }
+
+    /// The lower 16 bits of each lane, in the lower half of a vector.
+    fn lower_halves(&mut self, value: ir::Value) -> ir::Value {
+        let by = self.b.ins().iconst(I32, 16);
+        let up = self.b.ins().ishl(value, by);
+        // With the sign of its lower half each lane fits 16 bits, so that nothing saturates.
+        let number = self.b.ins().sshr(up, by);
+        self.b.ins().snarrow(number, number)
+    }
+}
