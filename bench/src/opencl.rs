@@ -113,16 +113,17 @@ impl Contender for Prepared<'_> {
     }
 
     fn run(&mut self, _threads: usize) -> Result<Duration> {
-        let global = self.case.workgroups * self.case.workgroup_size;
+        let [size, groups] = [self.case.workgroup_size, self.case.workgroups];
+        let global = [size[0] * groups[0], size[1] * groups[1]];
         let start = Instant::now();
         // SAFETY: all arguments are set, the sizes are read during the call, and kernels stay inside the buffers.
         unsafe {
             self.opencl.queue.enqueue_nd_range_kernel(
                 self.kernel.get(),
-                1,
+                2,
                 ptr::null(),
-                &global,
-                &self.case.workgroup_size,
+                global.as_ptr(),
+                size.as_ptr(),
                 &[],
             )?
         };

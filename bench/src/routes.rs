@@ -62,7 +62,7 @@ impl Platform for Routed {
     }
 
     fn prepare<'a>(&'a self, case: &'a Case) -> Result<Box<dyn Contender + 'a>> {
-        let grid = [u32::try_from(case.workgroups)?, 1, 1];
+        let grid = case.grid()?;
         let config = DispatchConfig::new().grid(grid).route(self.route);
         let pipeline = self.backend.compile_native_shared(&Program::parse(case.text.vyre)?, &config)?;
         // From here on dropping frees what has been allocated.

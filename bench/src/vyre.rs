@@ -92,9 +92,9 @@ fn grid_of(case: &Case, program: &Program) -> Result<Grid> {
         }
     }
     let layout = Layout::new(program, &inputs, &lengths)?;
-    let grid = grid::resolve(program, &layout, Some([u32::try_from(case.workgroups)?, 1, 1]))?;
+    let grid = grid::resolve(program, &layout, Some(case.grid()?))?;
     ensure!(
-        grid.workgroup_size() == [case.workgroup_size as u32, 1, 1],
+        grid.workgroup_size() == [case.workgroup_size[0] as u32, case.workgroup_size[1] as u32, 1],
         "{} has another workgroup size than its case",
         case.name
     );

@@ -19,8 +19,8 @@ pub(super) fn case(scale: f64) -> Case {
             Buffer::input(Data::U32((0..n).map(|_| rng.next_u64() as u32).collect())),
             Buffer::output(Data::U32(vec![0; n])),
         ],
-        workgroup_size: GROUP,
-        workgroups: n / GROUP,
+        workgroup_size: [GROUP, 1],
+        workgroups: [n / GROUP, 1],
         natural,
     }
 }

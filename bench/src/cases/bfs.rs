@@ -23,8 +23,8 @@ pub(super) fn case(scale: f64) -> Case {
             Buffer::input(Data::U32(graph.targets)),
             Buffer::changed(Data::U32(level)),
         ],
-        workgroup_size: 64,
-        workgroups: nodes / 64,
+        workgroup_size: [64, 1],
+        workgroups: [nodes / 64, 1],
         natural,
     }
 }

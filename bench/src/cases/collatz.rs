@@ -11,8 +11,8 @@ pub(super) fn case(scale: f64) -> Case {
         size: format!("1..={n}"),
         text: text!("collatz"),
         buffers: vec![Buffer::output(Data::U32(vec![0; n]))],
-        workgroup_size: 64,
-        workgroups: n / 64,
+        workgroup_size: [64, 1],
+        workgroups: [n / 64, 1],
         natural,
     }
 }

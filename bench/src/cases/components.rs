@@ -20,8 +20,8 @@ pub(super) fn case(scale: f64) -> Case {
             Buffer::changed(Data::U32((0..nodes as u32).collect())),
             Buffer::scratch(Data::U32(vec![0])),
         ],
-        workgroup_size: 64,
-        workgroups: nodes / 64,
+        workgroup_size: [64, 1],
+        workgroups: [nodes / 64, 1],
         natural,
     }
 }

@@ -29,8 +29,8 @@ pub(super) fn case(scale: f64) -> Case {
             Buffer::input(Data::U8(prose(bytes))),
             Buffer::output(Data::U32(vec![0; bytes / CHUNK])),
         ],
-        workgroup_size: 16,
-        workgroups: bytes / CHUNK / 16,
+        workgroup_size: [16, 1],
+        workgroups: [bytes / CHUNK / 16, 1],
         natural,
     }
 }

@@ -24,8 +24,8 @@ pub(super) fn case(scale: f64) -> Case {
             Buffer::input(Data::U32(vec![barriers as u32])),
             Buffer::changed(Data::U32((0..2 * CELLS).map(|_| rng.next_u64() as u32).collect())),
         ],
-        workgroup_size: 64,
-        workgroups: CELLS / 64,
+        workgroup_size: [64, 1],
+        workgroups: [CELLS / 64, 1],
         natural,
     }
 }

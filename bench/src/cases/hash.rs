@@ -16,8 +16,8 @@ pub(super) fn case(scale: f64) -> Case {
             Buffer::input(Data::U32((0..n).map(|_| rng.next_u64() as u32).collect())),
             Buffer::output(Data::U32(vec![0; n])),
         ],
-        workgroup_size: 64,
-        workgroups: n / 64,
+        workgroup_size: [64, 1],
+        workgroups: [n / 64, 1],
         natural,
     }
 }

@@ -20,8 +20,8 @@ pub(super) fn case(scale: f64) -> Case {
             Buffer::input(Data::U32((0..n).map(|_| rng.next_u64() as u32).collect())),
             Buffer::changed(Data::U32(vec![0; BINS])),
         ],
-        workgroup_size: 256,
-        workgroups: n / KEYS,
+        workgroup_size: [256, 1],
+        workgroups: [n / KEYS, 1],
         natural,
     }
 }

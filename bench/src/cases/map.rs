@@ -18,8 +18,8 @@ pub(super) fn of(name: &'static str, n: usize) -> Case {
             Buffer::input(Data::U32((0..n as u32).collect())),
             Buffer::output(Data::U32(vec![0; n])),
         ],
-        workgroup_size: 64,
-        workgroups: n / 64,
+        workgroup_size: [64, 1],
+        workgroups: [n / 64, 1],
         natural,
     }
 }

@@ -14,7 +14,10 @@ mod graph;
 mod gridsync;
 mod hash;
 mod histogram;
+mod life;
+mod mandelbrot;
 mod map;
+mod matmul;
 mod nbody;
 mod reduce;
 mod saxpy;
@@ -34,15 +37,21 @@ pub(crate) struct Case {
     pub(crate) text: Text,
     /// The buffers, in the order in which the kernels declare them.
     pub(crate) buffers: Vec<Buffer>,
-    /// How many invocations a workgroup has.
-    pub(crate) workgroup_size: usize,
-    /// How many workgroups there are.
-    pub(crate) workgroups: usize,
+    /// How many invocations a workgroup has on each axis.
+    pub(crate) workgroup_size: [usize; 2],
+    /// How many workgroups there are on each axis.
+    pub(crate) workgroups: [usize; 2],
     /// Natural Rust, over the contents of the buffers, in the rayon pool that it is called in.
     pub(crate) natural: fn(&mut [Data]),
 }
 
 impl Case {
+    /// How many workgroups there are, as a program is given it.
+    pub(crate) fn grid(&self) -> Result<[u32; 3]> {
+        let [x, y] = self.workgroups;
+        Ok([u32::try_from(x)?, u32::try_from(y)?, 1])
+    }
+
     /// Whether it computes with floats.
     pub(crate) fn has_floats(&self) -> bool {
         self.buffers.iter().any(|buffer| matches!(buffer.initial, Data::F32(_)))
@@ -132,10 +141,13 @@ pub(crate) const CASES: &[Entry] = &[
         make: components::case,
     },
     entry("collatz", "steps to reach 1 from each of 1 to 2 million", collatz::case),
-    entry("nbody", "one step of 4096 bodies, every pair", nbody::case),
+    entry("nbody", "one step of 8192 bodies, every pair", nbody::case),
     entry("dfa", "matches of an automaton in 64 MB of text, by chunks of 4 KB", dfa::case),
     entry("reduce", "sums of 256 elements by 9 workgroup barriers, 16 M u32", reduce::case),
     entry("histogram", "16 M u32 into 256 bins, by atomics on workgroup memory", histogram::case),
+    entry("matmul", "product of two matrices of 512 x 512 f32, by tiles of 16 x 16", matmul::case),
+    entry("mandelbrot", "1024 x 1024 points, at most 256 steps each", mandelbrot::case),
+    entry("life", "one generation of 4096 x 4096 cells", life::case),
     entry("map1m", "a map over 1 M u32", map::case),
     entry("barriers", "1 M invocations through 32 workgroup barriers", barriers::case),
 ];

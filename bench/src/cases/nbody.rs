@@ -7,7 +7,7 @@ use vyre_foundation::rng::SplitMix64;
 
 pub(super) fn case(scale: f64) -> Case {
     // The work grows with the square of the bodies.
-    let n = scaled(4096, scale.sqrt(), 64);
+    let n = scaled(8192, scale.sqrt(), 64);
     let mut rng = SplitMix64::new(5);
     let mut unit = || (rng.next_u64() >> 40) as f32 / (1 << 24) as f32;
     Case {
@@ -20,8 +20,8 @@ pub(super) fn case(scale: f64) -> Case {
             Buffer::changed(Data::F32((0..n * 3).map(|_| unit() - 0.5).collect())),
             Buffer::output(Data::F32(vec![0.0; n * 4])),
         ],
-        workgroup_size: 64,
-        workgroups: n / 64,
+        workgroup_size: [64, 1],
+        workgroups: [n / 64, 1],
         natural,
     }
 }

@@ -22,8 +22,8 @@ pub(super) fn of(n: usize) -> Case {
             Buffer::input(floats()),
             Buffer::changed(floats()),
         ],
-        workgroup_size: 256,
-        workgroups: n / 256,
+        workgroup_size: [256, 1],
+        workgroups: [n / 256, 1],
         natural,
     }
 }

@@ -186,9 +186,11 @@ impl Contender for Prepared<'_> {
     }
 
     fn run(&mut self, _threads: usize) -> Result<Duration> {
-        // As few rows as there can be; the last one may be longer than needed, which kernels guard against.
-        let rows = self.case.workgroups.div_ceil(AXIS);
-        let columns = self.case.workgroups.div_ceil(rows);
+        let [x, y] = self.case.workgroups;
+        // Shaders of one axis: as few rows as there can be; the last one may be longer than needed, which they guard
+        // against.
+        let rows = if y > 1 { y } else { x.div_ceil(AXIS) };
+        let columns = if y > 1 { x } else { x.div_ceil(rows) };
         let start = Instant::now();
         let mut encoder = self.wgpu.device.create_command_encoder(&Default::default());
         {

@@ -8,6 +8,7 @@
 //! | an operator with a vector form | 4 | 1, of 64 bits 2 |
 //! | an operator without | 4 | 16 |
 //! | an access side by side | 4 | 2 |
+//! | a load by a stride | 4 | 6 |
 //! | any other load | 4 | 14, in a loop 6 |
 //! | any other store, an atomic, a trap | 8 | 16 |
 //!
@@ -161,7 +162,8 @@ impl Emitter<'_, '_> {
         }
         survey.gathers = true;
         survey.waits |= survey.is_ragged;
-        survey.add(4, if survey.loops > 0 { 6 } else { 14 });
+        let has_stride = self.shape.kernel.stride(index).is_some();
+        survey.add(4, if has_stride || survey.loops > 0 { 6 } else { 14 });
     }
 
     fn survey_item(&self, id: ItemId, survey: &mut Survey) {

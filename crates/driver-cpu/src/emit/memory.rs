@@ -254,7 +254,7 @@ impl Emitter<'_, '_> {
 
     fn store_element(&mut self, element: Element, flags: MemFlagsData, address: ir::Value, value: ir::Value) {
         if element == Element::F32 && !self.shape.is_large {
-            return self.store_f32(flags, address, value);
+            return self.store_floats(flags, address, &[value]);
         }
         match element {
             Element::U8 | Element::I8 => self.b.ins().istore8(flags, value, address, 0),
@@ -278,22 +278,31 @@ impl Emitter<'_, '_> {
         };
     }
 
-    /// Stores a float or a vector of them, every NaN as the canonical one. That there is one is rare, so a branch costs
-    /// less than a selection.
-    pub(super) fn store_f32(&mut self, flags: MemFlagsData, address: ir::Value, value: ir::Value) {
-        let mut nan = self.b.ins().fcmp(FloatCC::Unordered, value, value);
-        if self.is_vector(value) {
+    /// Stores floats or vectors of them that follow each other, every NaN as the canonical one. That there is one is rare,
+    /// so a branch costs less than selections.
+    pub(super) fn store_floats(&mut self, flags: MemFlagsData, address: ir::Value, values: &[ir::Value]) {
+        // Two values are compared at once: that either is NaN makes them unordered.
+        let pair = |pair: &[ir::Value]| {
+            self.b.ins().fcmp(FloatCC::Unordered, pair[0], pair.get(1).copied().unwrap_or(pair[0]))
+        };
+        let pairs: Vec<ir::Value> = values.chunks(2).map(pair).collect();
+        let mut nan = pairs[1..].iter().fold(pairs[0], |nan, other| self.b.ins().bor(nan, *other));
+        if self.is_vector(values[0]) {
             nan = self.b.ins().vany_true(nan);
         }
         let [rare, usual, join] = [0; 3].map(|_| self.b.create_block());
         self.b.set_cold_block(rare);
         self.b.ins().brif(nan, rare, &[], usual, &[]);
         self.b.switch_to_block(rare);
-        let canonical = self.canonical(value);
-        self.b.ins().store(flags, canonical, address, 0);
+        for (offset, value) in (0..).step_by(16).zip(values) {
+            let canonical = self.canonical(*value);
+            self.b.ins().store(flags, canonical, address, offset);
+        }
         self.b.ins().jump(join, &[]);
         self.b.switch_to_block(usual);
-        self.b.ins().store(flags, value, address, 0);
+        for (offset, value) in (0..).step_by(16).zip(values) {
+            self.b.ins().store(flags, *value, address, offset);
+        }
         self.b.ins().jump(join, &[]);
         self.b.switch_to_block(join);
     }

@@ -80,27 +80,54 @@ impl Emitter<'_, '_> {
             let one = self.load(access, buffer, index);
             return self.splat_parts(element.value_type(), one);
         }
-        let side_by_side = self.shape.kernel.stride(index) == Some(1) && element != Element::F16;
-        if !side_by_side {
+        let Some(stride) = self.shape.kernel.stride(index) else {
             return self.gather(access, buffer, index);
+        };
+        if stride != 1 || element == Element::F16 {
+            return self.load_strided(access, buffer, index, stride);
         }
         let flags = self.flags_of(buffer, access);
         let (address, _) = self.address(access, buffer, index);
         if self.proven.contains(&access) && self.mask().is_none() {
             return self.load_side(element, flags, address);
         }
-        let inside = self.is_inside(buffer, index);
+        let inside = self.is_inside(buffer, index, 1);
         let load = |e: &mut Self| e.load_side(element, flags, address);
         self.either(element.value_type(), inside, load, |e| e.load_checked(access, buffer, index))
     }
 
-    /// Whether indices that follow each other are all inside.
-    fn is_inside(&mut self, buffer: u32, index: ValueId) -> ir::Value {
+    /// Whether indices that follow each other by a stride are all inside, and none wraps.
+    fn is_inside(&mut self, buffer: u32, index: ValueId, stride: i32) -> ir::Value {
         let first = self.index(index);
         let others = i64::from(self.bundle_lanes()) - 1;
-        let last = self.b.ins().iadd_imm_s(first, others);
+        let last = self.b.ins().iadd_imm_s(first, i64::from(stride) * others);
         let count = self.count(buffer);
-        self.icmp(IntCC::UnsignedLessThan, last, count)
+        // A negative number is a large one without its sign.
+        let last = self.icmp(IntCC::UnsignedLessThan, last, count);
+        if stride > 0 {
+            return last;
+        }
+        let first = self.icmp(IntCC::UnsignedLessThan, first, count);
+        self.b.ins().band(first, last)
+    }
+
+    /// Elements at a distance from each other. Where no index wraps their addresses are known from the first one.
+    fn load_strided(&mut self, access: Access, buffer: u32, index: ValueId, stride: i32) -> Parts {
+        let element = self.shape.kernel.buffers[buffer as usize].element();
+        let (ty, flags) = (element.value_type(), self.flags_of(buffer, access));
+        let (address, _) = self.address(access, buffer, index);
+        let inside = self.is_inside(buffer, index, stride);
+        let distance = i64::from(stride) * element.size() as i64;
+        let load = |e: &mut Self| {
+            let lanes = 0..i64::from(e.bundle_lanes());
+            let one = |e: &mut Self, number| {
+                let address = e.b.ins().iadd_imm_s(address, distance * number);
+                e.load_element(element, flags, address)
+            };
+            let values: Vec<ir::Value> = lanes.map(|number| one(e, number)).collect();
+            e.build(ty, &values)
+        };
+        self.either(ty, inside, load, |e| e.load_checked(access, buffer, index))
     }
 
     /// One way to get parts where a condition holds, which it mostly does, else another. What one of them finds out the
@@ -265,7 +292,7 @@ impl Emitter<'_, '_> {
         let parts = self.vector(value);
         let flags = self.flags_of(buffer, access);
         let (address, _) = self.address(access, buffer, index);
-        let inside = (!self.proven.contains(&access)).then(|| self.is_inside(buffer, index));
+        let inside = (!self.proven.contains(&access)).then(|| self.is_inside(buffer, index, 1));
         let all = self.mask().map(|mask| self.all(&mask));
         let cond = match (inside, all) {
             (None, None) => return self.store_side(element, flags, address, &parts),
@@ -288,13 +315,12 @@ impl Emitter<'_, '_> {
 
     /// Stores elements that follow each other.
     fn store_side(&mut self, element: Element, flags: MemFlagsData, address: ir::Value, parts: &Parts) {
+        if element == Element::F32 {
+            return self.store_floats(flags, address, parts);
+        }
         for (part, value) in (0..).zip(parts) {
             let at = BYTES as i32 * part;
             match element {
-                Element::F32 => {
-                    let address = self.b.ins().iadd_imm_s(address, i64::from(at));
-                    self.store_f32(flags, address, *value);
-                }
                 Element::U16 | Element::I16 => {
                     let halves = self.lower_halves(*value);
                     let halves = self.retype(I64X2, halves);

@@ -28,6 +28,9 @@ pub(crate) struct Quirks {
     pub(crate) forgets_nesting: bool,
     /// A compare-exchange may leave a value alone that is the expected one.
     pub(crate) weak_exchange: bool,
+    /// It looks for conditions that are made of parameters alone, along every way through what they are made of. There
+    /// are too many ways where values are used more than once.
+    pub(crate) follows_parameters: bool,
 }
 
 /// How many blocks may be open on a driver that forgets them.

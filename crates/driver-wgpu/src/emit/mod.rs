@@ -71,7 +71,12 @@ impl Manner {
     /// Nothing but integers is left to the device, and all of them.
     pub(crate) const PLAIN: Manner = Manner {
         floats: Floats::SOFTWARE,
-        quirks: Quirks { cuts_loops: false, forgets_nesting: false, weak_exchange: false },
+        quirks: Quirks {
+            cuts_loops: false,
+            forgets_nesting: false,
+            weak_exchange: false,
+            follows_parameters: false,
+        },
     };
 }
 
@@ -116,6 +121,8 @@ struct Arguments {
     workgroup: Value,
     /// The linear local index.
     index: Value,
+    /// `vec3<u32>`, how many there are in this launch, where parameters are hidden behind it.
+    workgroups: Option<Value>,
 }
 
 /// Zeros that exist only at run time.
@@ -187,7 +194,7 @@ impl<'k> Emitter<'k> {
             rows.sort_by_key(|row| (homes.before[row.index()], *row));
         }
         let mut b = Builder::new(module);
-        let arguments = arguments(&mut b);
+        let arguments = arguments(&mut b, form.manner.quirks);
         let parameters = parameters(&mut b, form.windows.len());
         let mut emitter = Emitter {
             kernel,
@@ -247,7 +254,13 @@ impl<'k> Emitter<'k> {
         let base = self.b.global_value(self.parameters);
         let row = self.b.access_index(base, word / 4);
         let pointer = self.b.access_index(row, word % 4);
-        self.b.load(pointer)
+        let value = self.b.load(pointer);
+        let Some(workgroups) = self.arguments.workgroups else { return value };
+        // There always is a workgroup, but that is nothing a driver knows, and it is no parameter.
+        let count = self.b.access_index(workgroups, 0);
+        let none = self.b.u32(0);
+        let is_none = self.b.equal(count, none);
+        self.b.select(is_none, none, value)
     }
 
     /// The value of a row, which is computed where it is first needed if it costs nothing.
@@ -429,7 +442,7 @@ impl<'k> Emitter<'k> {
     }
 }
 
-fn arguments(b: &mut Builder) -> Arguments {
+fn arguments(b: &mut Builder, quirks: Quirks) -> Arguments {
     let vector = b.vector_type(VectorSize::Tri);
     let word = b.scalar_type(Scalar::U32);
     let mut argument = |name: &str, ty, built_in| {
@@ -445,6 +458,9 @@ fn arguments(b: &mut Builder) -> Arguments {
         local: argument("local_id", vector, BuiltIn::LocalInvocationId),
         workgroup: argument("workgroup_id", vector, BuiltIn::WorkGroupId),
         index: argument("local_index", word, BuiltIn::LocalInvocationIndex),
+        workgroups: quirks
+            .follows_parameters
+            .then(|| argument("num_workgroups", vector, BuiltIn::NumWorkGroups)),
     }
 }
 

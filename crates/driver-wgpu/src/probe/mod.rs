@@ -33,7 +33,7 @@ const GRAPHS: usize = 64;
 /// How many rows of inputs each graph is computed for.
 const ROWS: usize = 256;
 /// Changes when devices must be tried again.
-const VERSION: u8 = 5;
+const VERSION: u8 = 6;
 
 /// What was found in this process, by the names of devices and drivers.
 static FOUND: LazyLock<Mutex<FxHashMap<String, Manner>>> = LazyLock::new(Mutex::default);
@@ -69,7 +69,8 @@ pub(crate) fn manner(core: &Core) -> Result<Manner> {
 /// A byte for each kind that was earned and for each quirk.
 fn encode(Manner { floats, quirks }: Manner) -> Vec<u8> {
     let kinds = Kind::ALL.into_iter().map(|kind| floats.has(kind));
-    kinds.chain([quirks.cuts_loops, quirks.forgets_nesting, quirks.weak_exchange]).map(u8::from).collect()
+    let Quirks { cuts_loops, forgets_nesting, weak_exchange, follows_parameters } = quirks;
+    kinds.chain([cuts_loops, forgets_nesting, weak_exchange, follows_parameters]).map(u8::from).collect()
 }
 
 fn decode(bytes: &[u8]) -> Option<Manner> {
@@ -77,8 +78,8 @@ fn decode(bytes: &[u8]) -> Option<Manner> {
     let is_one = kinds.len() == Kind::ALL.len() && bytes.iter().all(|byte| *byte < 2);
     let earned = Kind::ALL.into_iter().zip(kinds).filter(|(_, byte)| **byte == 1);
     let floats = earned.fold(Floats::SOFTWARE, |floats, (kind, _)| floats.with(kind));
-    let [cuts_loops, forgets_nesting, weak_exchange] = quirks.map(|byte| byte == 1);
-    let quirks = Quirks { cuts_loops, forgets_nesting, weak_exchange };
+    let [cuts_loops, forgets_nesting, weak_exchange, follows_parameters] = quirks.map(|byte| byte == 1);
+    let quirks = Quirks { cuts_loops, forgets_nesting, weak_exchange, follows_parameters };
     is_one.then_some(Manner { floats, quirks })
 }
 
@@ -109,8 +110,10 @@ fn quirks(core: &Core) -> Result<Quirks> {
     let forgets_nesting = !is_right(control::deep_nesting())?;
     // Nothing that a trial could find: it is what the language of its shaders offers.
     let weak_exchange = core.gpu().info.backend == wgpu::Backend::Metal;
-    tracing::debug!(cuts_loops, forgets_nesting, weak_exchange, "tried");
-    Ok(Quirks { cuts_loops, forgets_nesting, weak_exchange })
+    // And this would be found by a trial that does not end.
+    let follows_parameters = core.gpu().info.driver == "llvmpipe";
+    tracing::debug!(cuts_loops, forgets_nesting, weak_exchange, follows_parameters, "tried");
+    Ok(Quirks { cuts_loops, forgets_nesting, weak_exchange, follows_parameters })
 }
 
 /// Tries which float operations a device does right.
