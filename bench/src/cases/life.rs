@@ -42,7 +42,7 @@ fn natural(data: &mut [Data]) {
                     + below[x - 1]
                     + below[x]
                     + below[x + 1];
-                next[x] = u32::from(around == 3 || around == 2 && line[x] == 1);
+                next[x] = u32::from((around == 3) | ((around == 2) & (line[x] == 1)));
             }
         },
     );

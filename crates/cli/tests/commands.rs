@@ -237,6 +237,25 @@ fn threads_change_nothing() {
 }
 
 #[test]
+fn vectors_change_nothing() {
+    let folder = Folder::new("simd");
+    let text = "program t { workgroup_size 64; buffer o: output u32[]; let mut x = global_id.x;
+        for i in 0..x % 9 { x = x * 1664525 + 1013904223; } o[global_id.x] = x; }";
+    let file = folder.file("t.vyre", text);
+    let run = |simd: &str| {
+        let report = json(&vyre(&["run", &file, "--len", "o=1000", "--json", "--simd", simd]));
+        report["outputs"].clone()
+    };
+    assert_eq!(run("on"), run("off"));
+    let has_vectors =
+        |simd: &str| stdout(&vyre(&["emit", &file, "--target", "clif", "--simd", simd])).contains("i32x4");
+    assert!(has_vectors("on") && !has_vectors("off"));
+    let output = vyre(&["run", &file, "--len", "o=1", "--simd", "on", "--backend", "reference"]);
+    assert_eq!(code(&output), 2);
+    assert!(stderr(&output).contains("`--simd` is about code for CPUs"), "{}", stderr(&output));
+}
+
+#[test]
 fn native_floats_say_so() {
     let folder = Folder::new("native");
     let file = folder.file("add.vyre", ADD);

@@ -7,7 +7,7 @@ use vyre_cli::run::{Request, gather};
 use vyre_cli::values;
 use vyre_driver::grid_sync::{contains_grid_sync, plan_host_grid_sync_segment_programs};
 use vyre_driver::{BackendExt, DispatchConfig, Feature, ReferenceBackend, Route, Trap, Unit, VyreBackend};
-use vyre_driver_cpu::{CpuBackend, CpuOptions};
+use vyre_driver_cpu::{CpuBackend, CpuOptions, Simd};
 use vyre_driver_wgpu::WgpuBackend;
 use vyre_foundation::{Element, Program};
 use vyre_reference::{Options, Schedule};
@@ -20,10 +20,16 @@ const SCHEDULES: [Schedule; 5] =
 const THREADS: [usize; 3] = [1, 2, 8];
 
 /// One for all files. It leaves nothing on disk, and shares out launches however small they are.
-static CPU: LazyLock<CpuBackend> = LazyLock::new(|| {
-    let options = CpuOptions { threads: 8, cache_folder: None, share_from: 0, ..CpuOptions::default() };
+static CPU: LazyLock<CpuBackend> = LazyLock::new(|| cpu(Simd::On));
+
+/// The same lane by lane, and with vectors of lanes wherever that is possible.
+static OTHER_CPUS: LazyLock<[(Simd, CpuBackend); 2]> =
+    LazyLock::new(|| [Simd::Off, Simd::Always].map(|simd| (simd, cpu(simd))));
+
+fn cpu(simd: Simd) -> CpuBackend {
+    let options = CpuOptions { threads: 8, cache_folder: None, share_from: 0, simd, ..CpuOptions::default() };
     CpuBackend::with_options(options).expect("the CPU backend starts")
-});
+}
 
 /// A GPU or a driver that computes on the CPU. Where there is none, that is said once, and loudly.
 static WGPU: LazyLock<Option<WgpuBackend>> = LazyLock::new(|| match WgpuBackend::new() {
@@ -130,6 +136,10 @@ pub(crate) fn check(program: &Program, run: &Run) -> Result<(), String> {
     for threads in THREADS {
         let ended = on_backend(&*CPU, program, &request, threads, Route::Auto);
         compare(program, run, ended).map_err(|problem| format!("{problem} (cpu, {threads} threads)"))?;
+    }
+    for (simd, backend) in &*OTHER_CPUS {
+        let ended = on_backend(backend, program, &request, 2, Route::Auto);
+        compare(program, run, ended).map_err(|problem| format!("{problem} (cpu, simd {simd:?})"))?;
     }
     if contains_grid_sync(program) {
         check_segments(program)?;
