@@ -49,7 +49,7 @@ pub struct DiskCache {
 
 impl DiskCache {
     /// Opens a folder, and makes it for the current user alone if it is missing. The entries together take at
-    /// most about `limit_bytes`, a single one at most a quarter of it.
+    /// most about `limit_bytes` of the disk, in whole blocks of 4 KiB, a single one at most a quarter of it.
     ///
     /// A folder that is owned by someone else or that group or world may write is refused. A link is resolved
     /// once, here, and its target is held to the same.
@@ -163,7 +163,7 @@ impl DiskCache {
             return;
         }
         self.counters.stored.count();
-        if self.is_trim_due(key, size) {
+        if self.is_trim_due(key, evict::footprint(size)) {
             self.trim();
         }
     }

@@ -11,6 +11,14 @@ pub(super) const TEMPORARY: &str = ".tmp";
 /// After which time a temporary belongs to a process that has died.
 const FORGOTTEN: Duration = Duration::from_secs(60 * 60);
 
+/// What file systems give files in.
+const BLOCK: u64 = 4096;
+
+/// About what a file of so many bytes takes on disk: most entries are small, and none takes less than a block.
+pub(super) fn footprint(bytes: u64) -> u64 {
+    bytes.div_ceil(BLOCK).saturating_mul(BLOCK)
+}
+
 struct Entry {
     used: SystemTime,
     path: PathBuf,
@@ -54,7 +62,7 @@ fn entries(folder: &Path, now: SystemTime) -> Vec<Entry> {
         }
         let Some((metadata, used)) = file.metadata().ok().and_then(times) else { continue };
         if entry {
-            entries.push(Entry { used, path: file.path(), bytes: metadata.len() });
+            entries.push(Entry { used, path: file.path(), bytes: footprint(metadata.len()) });
         } else if now.duration_since(used).unwrap_or_else(|ahead| ahead.duration()) > FORGOTTEN {
             // Nobody waits for this file; if it cannot be removed now, the next pass tries again.
             fs::remove_file(file.path()).ok();
