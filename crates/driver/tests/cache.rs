@@ -104,9 +104,8 @@ fn a_large_entry_is_not_stored() {
 
 /// What the files of a folder take on disk, by whole blocks.
 fn total(folder: &Path) -> u64 {
-    let block = |file: std::io::Result<fs::DirEntry>| {
-        file.unwrap().metadata().unwrap().len().next_multiple_of(4096)
-    };
+    let block =
+        |file: std::io::Result<fs::DirEntry>| file.unwrap().metadata().unwrap().len().next_multiple_of(4096);
     fs::read_dir(folder).unwrap().map(block).sum()
 }
 

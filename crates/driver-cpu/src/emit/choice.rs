@@ -8,6 +8,7 @@
 //! | an operator with a vector form | 4 | 1, of 64 bits 2 |
 //! | an operator without | 4 | 16 |
 //! | an access side by side | 4 | 2 |
+//! | a load that is mostly side by side | 4 | 4 |
 //! | a load by a stride | 4 | 6 |
 //! | any other load | 4 | 14, in a loop 6 |
 //! | any other store, an atomic, a trap | 8 | 16 |
@@ -159,6 +160,9 @@ impl Emitter<'_, '_> {
         }
         if self.shape.kernel.stride(index) == Some(1) {
             return survey.add(4, if self.proven.contains(&access) { 1 } else { 2 });
+        }
+        if self.shape.kernel.stride(index).is_none() && self.is_mostly_side_by_side(index) {
+            return survey.add(4, 4);
         }
         survey.gathers = true;
         survey.waits |= survey.is_ragged;

@@ -11,7 +11,7 @@ use super::{Emitter, Span, clif_type};
 use cranelift_codegen::ir::{self, Block, BlockArg, InstBuilder};
 use smallvec::SmallVec;
 use vyre_foundation::Type;
-use vyre_lower::{Item, ItemId, RegionId, Value, ValueId};
+use vyre_lower::{Item, ItemId, Kernel, RegionId, Value, ValueId};
 
 /// The most rows of an arm that is computed for all lanes rather than branched around.
 const LIGHT: usize = 12;
@@ -281,13 +281,13 @@ impl Emitter<'_, '_> {
     fn repeat_masked(&mut self, parts: &LoopParts<'_>) {
         let LoopParts { id, guard, first, body, next, again } = *parts;
         let kernel = self.shape.kernel;
-        let holds = Terms::of(kernel, again, true);
         let results = self.results(id);
-        // A parameter that is a result too goes around as that, unless another value than the last one goes around.
+        let leaving = self.leaving(again);
+        // A parameter that is a result too goes around as that, where the same value is one and the other.
         let is_result = |e: &Self, k: usize, row: ValueId| {
-            e.form(row) == Form::Lanes
-                && results.iter().any(|(other, _)| *other == k)
-                && holds.resolve(kernel, next[k]) == next[k]
+            let (stays, leaves) = leaving.resolve(kernel, next[k]);
+            let is_one = stays == next[k] || leaves == Some(row);
+            e.form(row) == Form::Lanes && is_one && results.iter().any(|(other, _)| *other == k)
         };
         let all = (0..first.len()).filter_map(|k| Some((k, self.shape.param(id, k)?)));
         let (shared, params): (Vec<_>, Vec<_>) = all.partition(|(k, row)| is_result(self, *k, *row));
@@ -314,43 +314,35 @@ impl Emitter<'_, '_> {
         let before: Vec<Parts> = types.iter().map(|ty| self.append_parts(head, *ty)).collect();
         let mask = self.append_parts(head, Type::Bool);
         self.define_params(&params, given);
-        for (k, row) in shared {
-            if let Some(at) = results.iter().position(|(other, _)| *other == k) {
-                self.define_parts(row, before[at].clone());
+        for (k, row) in &shared {
+            if let Some(at) = results.iter().position(|(other, _)| other == k) {
+                self.define_parts(*row, before[at].clone());
             }
         }
         self.set_mask(Some(mask.clone()));
         self.vector_region(body);
 
-        let mut around = self.all_arguments(&params, |k| holds.resolve(kernel, next[k]));
-        let mut last: Vec<BlockArg> = Vec::new();
+        let mut around = self.all_arguments(&params, |k| leaving.resolve(kernel, next[k]).0);
+        let mut last: Vec<Parts> = Vec::new();
         for ((k, _), (before, ty)) in results.iter().zip(before.iter().zip(&types)) {
             let after = self.vector(next[*k]);
-            let kept = self.choose_parts(*ty, &mask, &after, before);
-            last.extend(kept.into_iter().map(BlockArg::from));
+            last.push(self.choose_parts(*ty, &mask, &after, before));
         }
-        around.extend(last.iter().copied());
         self.check_stop();
-        let left = self.b.create_block();
-        let mut go_on = mask;
-        for (leaf, is_true) in self.leaves(again, &holds) {
-            if self.is_same(leaf) {
-                // It holds for all lanes or for none.
-                let others = self.b.create_block();
-                let (then, otherwise) = if is_true { (others, left) } else { (left, others) };
-                let leaf = self.get(leaf);
-                self.b.ins().brif(leaf, then, &[], otherwise, &[]);
-                self.b.switch_to_block(others);
-            } else {
-                let leaf = self.vector(leaf);
-                go_on = self.both_masks(&go_on, &leaf, is_true);
+        let go_on = self.go_on(&leaving, mask, (exit, &arguments_of(&last)));
+        for (at, (k, _)) in results.iter().enumerate() {
+            let (stays, leaves) = leaving.resolve(kernel, next[*k]);
+            // What a lane that leaves had before stays as it is from now on.
+            if shared.iter().any(|(other, row)| other == k && leaves == Some(*row)) {
+                let stays = self.vector(stays);
+                last[at] = self.choose_parts(types[at], &go_on, &stays, &before[at]);
             }
         }
-        let any = self.any(&go_on);
+        let last = arguments_of(&last);
+        around.extend(last.iter().copied());
         around.extend(go_on.iter().copied().map(BlockArg::from));
-        self.b.ins().brif(any, head, &around, left, &[]);
-        self.b.switch_to_block(left);
-        self.b.ins().jump(exit, &last);
+        let any = self.any(&go_on);
+        self.b.ins().brif(any, head, &around, exit, &last);
         self.set_mask(outer);
         self.forget(mark);
         self.b.switch_to_block(exit);
@@ -360,15 +352,37 @@ impl Emitter<'_, '_> {
         }
     }
 
-    /// The parts of a condition, those first that are the same in all lanes; the condition itself where they do not say
-    /// all of it.
-    fn leaves(&self, cond: ValueId, terms: &Terms) -> Vec<(ValueId, bool)> {
-        if !terms.is_all {
-            return vec![(cond, true)];
+    /// The lanes that go on with a loop. Where something that is the same in all lanes ends it, none does, and `end` is
+    /// where the code goes.
+    fn go_on(&mut self, leaving: &Leaving, mask: Parts, end: (Block, &[BlockArg])) -> Parts {
+        for (leaf, holds) in &leaving.same {
+            let others = self.b.create_block();
+            let leaf = self.get(*leaf);
+            match holds {
+                true => self.b.ins().brif(leaf, others, &[], end.0, end.1),
+                false => self.b.ins().brif(leaf, end.0, end.1, others, &[]),
+            };
+            self.b.switch_to_block(others);
         }
-        let mut leaves = terms.leaves.clone();
-        leaves.sort_by_key(|(leaf, _)| !self.is_same(*leaf));
-        leaves
+        let mut go_on = mask;
+        for (leaf, holds) in &leaving.varying {
+            let leaf = self.vector(*leaf);
+            go_on = self.both_masks(&go_on, &leaf, *holds);
+        }
+        go_on
+    }
+
+    /// What makes lanes leave a loop that goes on while a condition holds.
+    fn leaving(&self, again: ValueId) -> Leaving {
+        let kernel = self.shape.kernel;
+        let holds = Terms::of(kernel, again, true);
+        let leaves = if holds.is_all { holds.leaves.clone() } else { vec![(again, true)] };
+        let (same, varying): (Vec<_>, Vec<_>) = leaves.into_iter().partition(|(leaf, _)| self.is_same(*leaf));
+        let fails = match varying[..] {
+            [(leaf, holds)] => Some(Terms::of(kernel, leaf, !holds)),
+            _ => None,
+        };
+        Leaving { same, varying, holds, fails }
     }
 
     /// The lanes of a mask in which a condition holds, or does not.
@@ -394,6 +408,30 @@ impl Emitter<'_, '_> {
         }
         values
     }
+}
+
+/// What makes lanes leave a loop.
+struct Leaving {
+    /// Conditions that must hold, or must not, and are the same in all lanes.
+    same: Vec<(ValueId, bool)>,
+    /// And those in which lanes differ.
+    varying: Vec<(ValueId, bool)>,
+    /// What holds where a lane goes on.
+    holds: Terms,
+    /// What holds where one of these makes a lane leave, if there is but one.
+    fails: Option<Terms>,
+}
+
+impl Leaving {
+    /// The row that a row equals in lanes that go on, and in those that leave by themselves.
+    fn resolve(&self, kernel: &Kernel, row: ValueId) -> (ValueId, Option<ValueId>) {
+        (self.holds.resolve(kernel, row), self.fails.as_ref().map(|fails| fails.resolve(kernel, row)))
+    }
+}
+
+/// All parts as arguments of a block.
+fn arguments_of(values: &[Parts]) -> Vec<BlockArg> {
+    values.iter().flatten().copied().map(BlockArg::from).collect()
 }
 
 /// A loop.

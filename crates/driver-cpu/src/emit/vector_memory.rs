@@ -18,8 +18,8 @@ use super::vectors::{BYTES, LANES, Parts, is_wide};
 use cranelift_codegen::ir::condcodes::IntCC;
 use cranelift_codegen::ir::types::{I8X16, I32, I32X4, I64, I64X2};
 use cranelift_codegen::ir::{self, BlockArg, InstBuilder, MemFlagsData};
-use vyre_foundation::{Element, Type};
-use vyre_lower::{Item, ItemId, ValueId};
+use vyre_foundation::{BinOp, Element, Type};
+use vyre_lower::{Item, ItemId, Value, ValueId};
 
 impl Emitter<'_, '_> {
     /// An effect of the lanes that are meant.
@@ -81,7 +81,11 @@ impl Emitter<'_, '_> {
             return self.splat_parts(element.value_type(), one);
         }
         let Some(stride) = self.shape.kernel.stride(index) else {
-            return self.gather(access, buffer, index);
+            return if self.is_mostly_side_by_side(index) && element != Element::F16 {
+                self.load_mostly_side(access, buffer, index)
+            } else {
+                self.gather(access, buffer, index)
+            };
         };
         if stride != 1 || element == Element::F16 {
             return self.load_strided(access, buffer, index, stride);
@@ -109,6 +113,40 @@ impl Emitter<'_, '_> {
         }
         let first = self.icmp(IntCC::UnsignedLessThan, first, count);
         self.b.ins().band(first, last)
+    }
+
+    /// Whether an index is one that follows that of its neighbour and is then kept within something, as on a ring: in
+    /// most bundles nothing happens to it.
+    pub(super) fn is_mostly_side_by_side(&self, index: ValueId) -> bool {
+        let follows = |row: ValueId| self.shape.kernel.stride(row) == Some(1);
+        match self.shape.kernel.value(index) {
+            Value::Binary { op: BinOp::Rem, a, b, .. } => follows(a) && self.is_same(b),
+            Value::Binary { op: BinOp::BitAnd | BinOp::Min | BinOp::Max, a, b, .. } => {
+                follows(a) && self.is_same(b) || follows(b) && self.is_same(a)
+            }
+            Value::Select { a, b, .. } => follows(a) || follows(b),
+            _ => false,
+        }
+    }
+
+    /// Elements that follow each other where their indices do, and others.
+    fn load_mostly_side(&mut self, access: Access, buffer: u32, index: ValueId) -> Parts {
+        let element = self.shape.kernel.buffers[buffer as usize].element();
+        let flags = self.flags_of(buffer, access);
+        let at = self.vector(index);
+        let (first, address) = self.address_at(buffer, &at, 0);
+        let short = self.b.ins().ireduce(I32, first);
+        let steps = self.steps_from(short);
+        let equal: Parts =
+            at.iter().zip(steps).map(|(at, step)| self.icmp(IntCC::Equal, *at, step)).collect();
+        let follow = self.all(&equal);
+        let others = i64::from(self.bundle_lanes()) - 1;
+        let last = self.b.ins().iadd_imm_s(first, others);
+        let count = self.count(buffer);
+        let inside = self.icmp(IntCC::UnsignedLessThan, last, count);
+        let cond = self.b.ins().band(follow, inside);
+        let load = |e: &mut Self| e.load_side(element, flags, address);
+        self.either(element.value_type(), cond, load, |e| e.gather(access, buffer, index))
     }
 
     /// Elements at a distance from each other. Where no index wraps their addresses are known from the first one.

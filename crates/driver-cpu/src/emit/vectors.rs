@@ -296,15 +296,9 @@ impl Emitter<'_, '_> {
     fn subgroup_lanes(&mut self) -> Parts {
         let lane = self.lane_index();
         let lane = self.b.ins().ireduce(I32, lane);
-        let first = self.splat(Type::U32, lane);
-        let most = self.number_like(first, i64::from(self.shape.kernel.subgroup_size - 1));
-        (0..self.part_count(Type::U32))
-            .map(|part| {
-                let steps = self.multiples(Type::U32, 1, part);
-                let lanes = self.b.ins().iadd(first, steps);
-                self.b.ins().band(lanes, most)
-            })
-            .collect()
+        let lanes = self.steps_from(lane);
+        let most = self.number_like(lanes[0], i64::from(self.shape.kernel.subgroup_size - 1));
+        lanes.into_iter().map(|lanes| self.b.ins().band(lanes, most)).collect()
     }
 
     fn power_of_two(&self, row: ValueId) -> Option<u64> {
@@ -445,6 +439,17 @@ impl Emitter<'_, '_> {
     pub(super) fn splat_parts(&mut self, ty: Type, value: ir::Value) -> Parts {
         let vector = self.splat(ty, value);
         SmallVec::from_elem(vector, self.part_count(ty))
+    }
+
+    /// Numbers that follow each other, from one on.
+    pub(super) fn steps_from(&mut self, first: ir::Value) -> Parts {
+        let first = self.splat(Type::U32, first);
+        (0..self.part_count(Type::U32))
+            .map(|part| {
+                let steps = self.multiples(Type::U32, 1, part);
+                self.b.ins().iadd(first, steps)
+            })
+            .collect()
     }
 
     /// Multiples of a number, for the lanes of a part.
