@@ -22,7 +22,7 @@ use crate::columns::{Items, NO_STRIDE, Regions, Values};
 use std::fmt;
 use vyre_foundation::{
     AtomicOp, Axis, BinOp, BufferDecl, Literal, MemoryOrdering, Name, Scope, SubgroupOp, Type, UnOp,
-    WorkgroupSize,
+    WorkgroupSize, arith,
 };
 
 macro_rules! handle {
@@ -188,6 +188,21 @@ impl Value {
             | Value::Param { ty, .. }
             | Value::Out { ty, .. } => ty,
         }
+    }
+
+    /// What it is, as bits in the reference's arithmetic, of operands that are given; nothing for what is not computed of
+    /// operands alone. Floats are right in the default environment: see [`float_env`](vyre_foundation::float_env).
+    pub fn computed<E>(self, get: impl Fn(ValueId) -> Result<u64, E>) -> Result<Option<u64>, E> {
+        Ok(Some(match self {
+            Value::Const(literal) => literal.bits(),
+            Value::Binary { op, ty, a, b } => arith::binary(op, ty, get(a)?, get(b)?),
+            Value::Unary { op, ty, a } => arith::unary(op, ty, get(a)?),
+            Value::Select { cond, a, b, .. } => get(if get(cond)? != 0 { a } else { b })?,
+            Value::Cast { from, to, a } => arith::cast(from, to, get(a)?),
+            Value::Bitcast { from, a, .. } => arith::bitcast(from, get(a)?),
+            Value::Fma { a, b, c } => arith::fma(get(a)?, get(b)?, get(c)?),
+            _ => return Ok(None),
+        }))
     }
 
     /// Its operands, in evaluation order.

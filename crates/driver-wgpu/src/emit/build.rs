@@ -142,14 +142,6 @@ impl Builder {
         self.literal((0, u64::from(number)), Literal::U32(number))
     }
 
-    /// The number that a value is, where it is a literal.
-    pub(super) fn known_u32(&self, value: Value) -> Option<u32> {
-        match self.function.expressions[value] {
-            Expression::Literal(Literal::U32(number)) => Some(number),
-            _ => None,
-        }
-    }
-
     pub(super) fn i32(&mut self, number: i32) -> Value {
         self.literal((1, number as u64), Literal::I32(number))
     }

@@ -10,7 +10,7 @@ use naga::{
     SwitchCase, SwitchValue,
 };
 use vyre_driver::{Error, Result};
-use vyre_foundation::{AtomicOp, BufferAccess, BufferDecl, Element, Literal, Type};
+use vyre_foundation::{AtomicOp, BufferAccess, BufferDecl, Element, Type};
 use vyre_lower::{Item, ValueId};
 
 /// Where a buffer is.
@@ -154,16 +154,12 @@ impl Emitter<'_> {
     /// Whether an index is inside a buffer.
     pub(super) fn inside(&mut self, buffer: u32, index: ValueId) -> Result<Inside> {
         let Place { count, length, .. } = self.places[buffer as usize];
-        // A row that is a literal in the shader need not be a constant of the kernel: casts to the same type are none there.
-        // naga refuses those that it sees are outside.
-        let constant = match self.kernel.value(index) {
-            vyre_lower::Value::Const(Literal::U32(index)) => Some(index),
-            _ => None,
-        };
-        let index = self.get(index)?;
-        if let (Some(index), Some(count)) = (constant.or_else(|| self.b.known_u32(index)), count) {
+        // naga refuses an index that it sees is outside.
+        let constant = self.constants[index.index()].map(|literal| literal.bits() as u32);
+        if let (Some(index), Some(count)) = (constant, count) {
             return Ok(if index < count { Inside::Always } else { Inside::Never });
         }
+        let index = self.get(index)?;
         Ok(Inside::Where(self.b.less(index, length)))
     }
 

@@ -154,6 +154,8 @@ struct Emitter<'k> {
     variables: FxHashMap<(ItemId, u32), Handle<LocalVariable>>,
     /// The parameters and results that rows name.
     named: FxHashMap<(ItemId, u32), Vec<ValueId>>,
+    /// The rows that are made of constants alone.
+    constants: Vec<Option<Literal>>,
     /// The zeros that the driver cannot know.
     zeros: Option<Zeros>,
     /// Whether the invocation does what is emitted, where that is not said by the block.
@@ -193,6 +195,7 @@ impl<'k> Emitter<'k> {
         for rows in &mut by_home {
             rows.sort_by_key(|row| (homes.before[row.index()], *row));
         }
+        let constants = vyre_foundation::float_env::with_default(|| constants(kernel));
         let mut b = Builder::new(module);
         let arguments = arguments(&mut b, form.manner.quirks);
         let parameters = parameters(&mut b, form.windows.len());
@@ -210,6 +213,7 @@ impl<'k> Emitter<'k> {
             values: vec![None; kernel.values.len()],
             variables: FxHashMap::default(),
             named,
+            constants,
             zeros: None,
             predicate: None,
             exists: None,
@@ -221,7 +225,10 @@ impl<'k> Emitter<'k> {
             emitter.watch = Some(control::watch(&mut emitter.b, next));
         }
         let has_gaps = control::has_gaps(kernel);
-        if floats::needs_zeros(kernel, form) || emitter.watch.is_some() || has_gaps {
+        let hides_constants =
+            emitter.constants.iter().flatten().any(|literal| floats::is_hidden(*literal, form));
+        let hides = hides_constants || floats::needs_zeros(kernel, form);
+        if hides || emitter.watch.is_some() || has_gaps {
             emitter.zeros = Some(Zeros {
                 operands: [emitter.parameter(8), emitter.parameter(9)],
                 others: emitter.parameter(10),
@@ -299,7 +306,10 @@ impl<'k> Emitter<'k> {
                 break;
             }
             *next += 1;
-            let value = self.row(row)?;
+            let value = match self.constants[row.index()] {
+                Some(literal) => self.constant(literal),
+                None => self.row(row)?,
+            };
             self.values[row.index()] = Some(value);
         }
         Ok(())
@@ -440,6 +450,18 @@ impl<'k> Emitter<'k> {
         self.b.push(Statement::ControlBarrier(Barrier::STORAGE | Barrier::WORK_GROUP));
         Ok(())
     }
+}
+
+/// What the rows are that are made of constants alone. A driver would compute them too, and then rewrite wrongly what it
+/// finds them in: see [`floats::is_hidden`].
+fn constants(kernel: &Kernel) -> Vec<Option<Literal>> {
+    let mut known: Vec<Option<Literal>> = Vec::with_capacity(kernel.values.len());
+    for row in kernel.rows() {
+        let value = kernel.value(row);
+        let bits = value.computed(|operand| known[operand.index()].map(Literal::bits).ok_or(()));
+        known.push(bits.ok().flatten().map(|bits| Literal::from_bits(value.ty(), bits)));
+    }
+    known
 }
 
 fn arguments(b: &mut Builder, quirks: Quirks) -> Arguments {

@@ -33,7 +33,7 @@ const GRAPHS: usize = 64;
 /// How many rows of inputs each graph is computed for.
 const ROWS: usize = 256;
 /// Changes when devices must be tried again.
-const VERSION: u8 = 6;
+const VERSION: u8 = 7;
 
 /// What was found in this process, by the names of devices and drivers.
 static FOUND: LazyLock<Mutex<FxHashMap<String, Manner>>> = LazyLock::new(Mutex::default);

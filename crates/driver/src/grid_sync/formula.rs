@@ -1,7 +1,6 @@
 //! Uniform values as the engine computes them: with the arithmetic of the reference.
 
 use rustc_hash::{FxHashMap, FxHashSet};
-use vyre_foundation::arith;
 use vyre_lower::{Id, Kernel, Value, ValueId};
 
 /// How the engine computes a row from what it knows.
@@ -64,8 +63,10 @@ impl Formula {
 
 fn compute(row: ValueId, value: Value, values: &Values, known: &dyn Known) -> Result<u64, Missing> {
     let get = |operand: ValueId| values.get(&operand).copied().ok_or(Missing::Row(operand));
+    if let Some(bits) = value.computed(get)? {
+        return Ok(bits);
+    }
     Ok(match value {
-        Value::Const(literal) => literal.bits(),
         Value::Id(Id::NumWorkgroups, axis) => u64::from(known.workgroups()[axis as usize]),
         Value::Len(buffer) => u64::from(known.len(buffer)),
         Value::Load { buffer, index, .. } => {
@@ -75,15 +76,10 @@ fn compute(row: ValueId, value: Value, values: &Values, known: &dyn Known) -> Re
             }
             known.element(buffer, index).ok_or(Missing::Element(buffer, index))?
         }
-        Value::Binary { op, ty, a, b } => arith::binary(op, ty, get(a)?, get(b)?),
-        Value::Unary { op, ty, a } => arith::unary(op, ty, get(a)?),
-        Value::Select { cond, a, b, .. } => get(if get(cond)? != 0 { a } else { b })?,
-        Value::Cast { from, to, a } => arith::cast(from, to, get(a)?),
-        Value::Bitcast { from, a, .. } => arith::bitcast(from, get(a)?),
-        Value::Fma { a, b, c } => arith::fma(get(a)?, get(b)?, get(c)?),
         // Control is the same for all that run, so the engine sees it as the first invocation does. What differs between
         // invocations may still stand in it, for those that have ended.
         Value::Id(..) | Value::SubgroupLane => 0,
-        Value::Param { .. } | Value::Out { .. } => get(row)?,
+        // Parameters and results of control; operators were computed above.
+        _ => get(row)?,
     })
 }
