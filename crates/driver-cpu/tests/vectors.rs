@@ -6,7 +6,7 @@ use std::sync::Arc;
 use vyre_conform::{Case, Device, Executor, Reference, compare};
 use vyre_driver::Unit;
 use vyre_driver_cpu::{CpuBackend, CpuOptions, Instructions, Listing, Placement, Simd};
-use vyre_foundation::{BinOp, Program, Type, UnOp};
+use vyre_foundation::{BinOp, Element, Program, Type, UnOp};
 use vyre_reference::Schedule;
 
 /// Bits of 32-bit numbers at the edges of their types: floats with NaNs of all kinds, zeros of both signs, subnormals,
@@ -297,5 +297,54 @@ fn accesses() {
                 .replace("a == 1", "a == 1u64"),
             None,
         );
+    }
+}
+
+/// Elements that are smaller than what a lane computes with: side by side, at a distance and anywhere.
+#[test]
+fn narrow_elements() {
+    let backends = backends();
+    for element in [Element::U8, Element::I8, Element::U16, Element::I16, Element::F16, Element::BF16] {
+        let name = element.name();
+        let (one, large) = match element.value_type() {
+            Type::F32 => ("1.5", "70000.0"),
+            Type::I32 => ("1i32", "40000i32"),
+            _ => ("1", "40000"),
+        };
+        for index in ["i", "i * 2", "len(x) - 1 - i", "w[i] % len(x)", "(i + 1) % len(x)", "i + 3"] {
+            let text = format!(
+                "program narrow {{
+                    workgroup_size 64;
+                    buffer x: read {name}[];
+                    buffer y: read_write {name}[];
+                    buffer w: read u32[];
+                    buffer o: output {name}[];
+                    let i = global_id.x;
+                    if i < len(x) {{
+                        o[i] = x[{index}] * {large} + y[i];
+                        if (w[i] & 1) == 1 {{ y[i] = y[i] + {one}; }}
+                    }}
+                }}"
+            );
+            let program = Program::parse(&text).unwrap_or_else(|error| panic!("{error:?}\n{text}"));
+            backends.check_code(&program, None);
+            for length in LENGTHS {
+                let bits = |i: usize| EDGES[i % EDGES.len()] ^ (i as u32).wrapping_mul(0x9e37_79b9);
+                let words = |skip: usize| (0..length).map(move |i| bits(i + skip));
+                let narrow = |skip: usize| -> Vec<u8> {
+                    words(skip).flat_map(|word| word.to_le_bytes()[..element.size()].to_vec()).collect()
+                };
+                let case = Case {
+                    program: program.clone(),
+                    inputs: vec![narrow(0), narrow(7), bytes(Type::U32, words(3))],
+                    grid: Some([length.div_ceil(64) as u32, 1, 1]),
+                    lengths: vec![("o".into(), length as u32)],
+                    fixpoint: None,
+                };
+                if let Some(mismatch) = compare(&case, &backends.executors) {
+                    panic!("{length} lanes: {mismatch}\n{text}");
+                }
+            }
+        }
     }
 }
