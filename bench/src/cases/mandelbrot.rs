@@ -37,9 +37,9 @@ fn steps(x: f32, y: f32) -> u32 {
 fn natural(data: &mut [Data]) {
     let [Data::U32(taken)] = data else { unreachable!() };
     taken.par_chunks_mut(WIDTH).enumerate().for_each(|(row, line)| {
-        let y = row as f32 * 0.00244140625 - 1.25;
+        let y = row as f32 * (2.5 / 1024.0) - 1.25;
         for (column, taken) in line.iter_mut().enumerate() {
-            *taken = steps(column as f32 * 0.0029296875 - 2.25, y);
+            *taken = steps(column as f32 * (3.0 / 1024.0) - 2.25, y);
         }
     });
 }
