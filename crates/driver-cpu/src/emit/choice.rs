@@ -11,7 +11,8 @@
 //! | a load that is mostly side by side | 4 | 4 |
 //! | a load by a stride | 4 | 6 |
 //! | any other load | 4 | 14, in a loop 6 |
-//! | any other store, an atomic, a trap | 8 | 16 |
+//! | any other store | 4 | 12 |
+//! | an atomic, a trap | 8 | 16 |
 //!
 //! A loop counts [`ROUNDS`] times its body. Loads in loops count less because the next round of a lane waits for them: a
 //! bundle has the rounds of other lanes to do meanwhile. A branch on which lanes differ counts twice for bundles, which
@@ -22,7 +23,7 @@
 //! those that use `local` memory, which is made for one lane.
 
 use super::bounds::Access;
-use super::vectors::is_wide;
+use super::vectors::{LANES, is_wide};
 use super::{Emitter, Keep, Span};
 use crate::compile::Simd;
 use crate::shape::Level;
@@ -32,6 +33,9 @@ use vyre_lower::{Item, ItemId, RegionId, Value, ValueId};
 /// How many vectors a bundle has, by the most rows and items that the run has: short ones leave time between operations
 /// that depend on each other, long ones cost time to compile.
 const VECTORS: [(usize, u32); 3] = [(24, 4), (200, 2), (1000, 1)];
+
+/// How many rows and items of lanes in bundles a kernel has at most: beyond it, its time to compile matters more.
+const MOST: usize = 1 << 15;
 
 /// How often the body of a loop is taken to run.
 const ROUNDS: u64 = 8;
@@ -80,7 +84,7 @@ impl Survey {
 
 impl Emitter<'_, '_> {
     /// The bundles of a run; `None` where it goes over single lanes.
-    pub(super) fn choice(&self, span: Span, keeps: &[Keep]) -> Option<Choice> {
+    pub(super) fn choice(&mut self, span: Span, keeps: &[Keep]) -> Option<Choice> {
         if self.target.simd == Simd::Off || self.shape.is_large {
             return None;
         }
@@ -104,6 +108,11 @@ impl Emitter<'_, '_> {
         } else {
             most
         });
+        let bundled = survey.size * (vectors * LANES) as usize;
+        if self.bundled + bundled > MOST {
+            return None;
+        }
+        self.bundled += bundled;
         Some(Choice { vectors, has_loops: survey.has_loops })
     }
 
@@ -184,7 +193,8 @@ impl Emitter<'_, '_> {
                 survey.waits |= survey.is_ragged;
                 survey.add(4, 12);
             }
-            Item::If { cond, then, otherwise, .. } => {
+            Item::If { cond, then, otherwise, yields } => {
+                survey.size += yields.len();
                 let (lanes, times) = (survey.lanes, survey.times);
                 self.survey_region(then, survey);
                 self.survey_region(otherwise, survey);
@@ -195,7 +205,9 @@ impl Emitter<'_, '_> {
                 }
                 survey.times = times;
             }
-            Item::Loop { guard, body, again, .. } => {
+            Item::Loop { guard, first, body, again, .. } => {
+                // What goes around takes registers.
+                survey.size += 2 * first.len();
                 let is_together = self.is_same(guard) && self.is_same(again);
                 let (times, was_ragged) = (survey.times, survey.is_ragged);
                 let is_plain = self.is_plain(guard, DEPTH) && self.is_plain(again, DEPTH);

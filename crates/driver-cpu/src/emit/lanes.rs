@@ -238,7 +238,7 @@ impl Emitter<'_, '_> {
     }
 
     /// How many vectors the bundles of a run have: many at once, then fewer where that is not much code.
-    fn bundle_sizes(&self, trim: &Trim, keeps: &[Keep]) -> Vec<u32> {
+    fn bundle_sizes(&mut self, trim: &Trim, keeps: &[Keep]) -> Vec<u32> {
         let lanes = self.shape.kernel.workgroup_size.size()[0];
         let Some(Choice { vectors, has_loops }) = self.choice(trim.span, keeps).filter(|_| lanes >= LANES)
         else {

@@ -143,6 +143,8 @@ struct Emitter<'a, 'k> {
     vectors: FxHashMap<ValueId, Parts>,
     /// The lanes that the code at hand is for, where they are several at once.
     bundle: Option<Bundle>,
+    /// How many rows and items of lanes there are in bundles so far.
+    bundled: usize,
     /// For truth values of lanes of 64 bits, those lanes. Both were made in the same place.
     wide_masks: FxHashMap<ir::Value, [ir::Value; 2]>,
     /// In which segment a row was last defined.
@@ -193,6 +195,7 @@ impl<'a, 'k> Emitter<'a, 'k> {
             log: Vec::new(),
             vectors: FxHashMap::default(),
             bundle: None,
+            bundled: 0,
             wide_masks: FxHashMap::default(),
             defined_in: vec![0; count],
             segment: 0,
