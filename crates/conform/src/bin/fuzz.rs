@@ -381,8 +381,8 @@ impl Executor for Counted {
     }
 }
 
-/// A backend, on the CPU one for each way to compute lanes, under each thread limit and by each route. The CPU shares out launches however small they are, and keeps
-/// nothing on disk.
+/// A backend, on the CPU one for each way to compute lanes, under each thread limit and by each route. The CPU shares
+/// out launches however small they are, and keeps nothing on disk.
 fn devices(arguments: &Arguments) -> Result<Vec<Device>, vyre_driver::Error> {
     let backends: Vec<Arc<dyn VyreBackend>> = match arguments.backend.as_str() {
         "cpu" => {

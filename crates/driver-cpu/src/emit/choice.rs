@@ -195,7 +195,7 @@ impl Emitter<'_, '_> {
             }
             Item::If { cond, then, otherwise, yields } => {
                 survey.size += yields.len();
-                let (lanes, times) = (survey.lanes, survey.times);
+                let lanes = survey.lanes;
                 self.survey_region(then, survey);
                 self.survey_region(otherwise, survey);
                 if !self.is_same(cond) {
@@ -203,7 +203,6 @@ impl Emitter<'_, '_> {
                     survey.lanes = lanes + (survey.lanes - lanes) / 2;
                     survey.add(4, 2);
                 }
-                survey.times = times;
             }
             Item::Loop { guard, first, body, again, .. } => {
                 // What goes around takes registers.

@@ -240,10 +240,10 @@ impl Emitter<'_, '_> {
     /// How many vectors the bundles of a run have: many at once, then fewer where that is not much code.
     fn bundle_sizes(&mut self, trim: &Trim, keeps: &[Keep]) -> Vec<u32> {
         let lanes = self.shape.kernel.workgroup_size.size()[0];
-        let Some(Choice { vectors, has_loops }) = self.choice(trim.span, keeps).filter(|_| lanes >= LANES)
-        else {
+        if lanes < LANES {
             return Vec::new();
-        };
+        }
+        let Some(Choice { vectors, has_loops }) = self.choice(trim.span, keeps) else { return Vec::new() };
         let many = vectors.min(lanes / LANES);
         let is_even = trim.ranges[0].is_none() && lanes.is_multiple_of(many * LANES);
         // Trimmed runs, as those of reductions, often have lanes for one vector only.
