@@ -25,7 +25,7 @@ pub struct Device {
 impl Device {
     /// This backend, with as many threads as it likes and far more time than a generated case needs.
     pub fn new(backend: Arc<dyn VyreBackend>) -> Device {
-        Device { backend, threads: None, route: Route::Auto, patience: Duration::from_secs(20) }
+        Device { backend, threads: None, route: Route::Auto, patience: Duration::from_secs(300) }
     }
 
     /// With at most so many threads.

@@ -30,6 +30,8 @@ pub(crate) struct Context {
     pub(crate) stop: *const AtomicU32,
     /// What workgroups keep across grid barriers, one after the other.
     pub(crate) kept: *mut u8,
+    /// Zero, for loads outside of buffers.
+    pub(crate) zero: u64,
     /// The functions that generated code calls.
     pub(crate) calls: Calls,
     /// What the last to arrive at a meeting left for all.

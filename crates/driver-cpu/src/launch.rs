@@ -92,6 +92,7 @@ impl Launcher<'_> {
                 workgroups: grid.workgroups(),
                 stop: stop.flag(),
                 kept: kept.start(),
+                zero: 0,
                 calls: CALLS,
                 left: Left::default(),
             },

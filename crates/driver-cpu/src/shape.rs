@@ -45,6 +45,10 @@ pub(crate) struct Shape<'k> {
     pub(crate) is_large: bool,
     /// Whether a workgroup may do so much without a loop that loops over lanes look at the stop flag too.
     pub(crate) is_long: bool,
+    /// Whether a row is an index somewhere.
+    is_index: Vec<bool>,
+    /// For each item, how many rounds it makes if it is a loop of few and without others in it; else 0.
+    quick: Vec<u32>,
     /// Whether there is more than one segment.
     pub(crate) segmented: bool,
     /// Whether there is more than one run.
@@ -68,6 +72,9 @@ const LARGE: usize = 5_000;
 
 /// How many rows and items of all lanes take so long that somebody may want to stop them: some milliseconds.
 const LONG: u64 = 1 << 20;
+
+/// The most rounds of a loop that does not look whether to stop.
+const FEW: u32 = 1024;
 
 /// How many rounds a loop is taken for where only about its work is asked.
 const ROUNDS: u64 = 64;
@@ -114,14 +121,19 @@ impl<'k> Shape<'k> {
             list[index] = Some(row);
         }
         let emitted = emitted(kernel, &splits);
+        let quick = quick(kernel);
         let mut shape = Shape {
             kernel,
             homes,
             lanes: kernel.workgroup_size.invocations() as u32,
             counts_global: [false; 3],
             is_large: is_large(kernel),
-            is_long: kernel.workgroup_size.invocations() * (kernel.values.len() + kernel.items.len()) as u64
+            is_long: kernel.workgroup_size.invocations()
+                * u64::from(quick.iter().copied().max().unwrap_or(0).max(1))
+                * (kernel.values.len() + kernel.items.len()) as u64
                 > LONG,
+            is_index: indices(kernel),
+            quick,
             segmented,
             has_runs: splits.iter().any(|split| *split < Level::Lane),
             splits,
@@ -147,6 +159,16 @@ impl<'k> Shape<'k> {
         }
         shape.rows.iter_mut().for_each(|rows| rows.sort_unstable());
         shape
+    }
+
+    /// Whether a row is an index somewhere.
+    pub(crate) fn is_index(&self, row: ValueId) -> bool {
+        self.is_index[row.index()]
+    }
+
+    /// Whether a loop is over so soon that nobody wants to stop it.
+    pub(crate) fn is_quick(&self, id: ItemId) -> bool {
+        self.quick[id.index()] > 0
     }
 
     /// About how many operations an invocation does. A loop around grid barriers counts once: what counts there is the
@@ -356,4 +378,45 @@ fn emitted(kernel: &Kernel, splits: &[Level]) -> Vec<Level> {
         }
     }
     emitted
+}
+
+/// For each item, how many rounds it makes if it is a loop of few and without others in it; else 0.
+fn quick(kernel: &Kernel) -> Vec<u32> {
+    let mut has_loop = vec![false; kernel.regions.start.len()];
+    let mut quick = vec![0; kernel.items.len()];
+    let regions: Vec<RegionId> = kernel.region_ids().collect();
+    // Regions are numbered before what is nested in them.
+    for region in regions.into_iter().rev() {
+        for id in kernel.region(region) {
+            match kernel.item(id) {
+                Item::If { then, otherwise, .. } => {
+                    has_loop[region.index()] |= has_loop[then.index()] || has_loop[otherwise.index()];
+                }
+                Item::Loop { body, .. } => {
+                    has_loop[region.index()] = true;
+                    let rounds = kernel.counter(id).and_then(|counter| counter.rounds(kernel));
+                    let rounds = rounds.filter(|rounds| *rounds <= FEW && !has_loop[body.index()]);
+                    quick[id.index()] = rounds.unwrap_or(0);
+                }
+                _ => {}
+            }
+        }
+    }
+    quick
+}
+
+/// For each row, whether it is an index somewhere.
+fn indices(kernel: &Kernel) -> Vec<bool> {
+    let mut is_index = vec![false; kernel.values.len()];
+    for row in kernel.rows() {
+        if let Value::Load { index, .. } = kernel.value(row) {
+            is_index[index.index()] = true;
+        }
+    }
+    for id in kernel.region_ids().flat_map(|region| kernel.region(region)) {
+        if let Item::Load { index, .. } | Item::Store { index, .. } | Item::Atomic { index, .. } = kernel.item(id) {
+            is_index[index.index()] = true;
+        }
+    }
+    is_index
 }

@@ -20,6 +20,7 @@ mod branch;
 mod build;
 pub mod columns;
 mod control;
+mod counter;
 mod edit;
 mod expr;
 mod finish;
@@ -33,6 +34,7 @@ mod scan;
 mod uniformity;
 mod versions;
 
+pub use counter::Counter;
 pub use edit::KernelBuilder;
 pub use homes::Homes;
 pub use kernel::{Id, Item, ItemId, Kernel, Origin, RegionId, Value, ValueId};

@@ -32,7 +32,10 @@ use vyre_lower::{Item, ItemId, RegionId, Value, ValueId};
 
 /// How many vectors a bundle has, by the most rows and items that the run has: short ones leave time between operations
 /// that depend on each other, long ones cost time to compile.
-const VECTORS: [(usize, u32); 3] = [(24, 4), (200, 2), (1000, 1)];
+const VECTORS: [(usize, u32); 3] = [(24, 8), (200, 2), (1000, 1)];
+
+/// How many vectors are enough where operations of other bundles follow soon, or where more would not have registers.
+pub(super) const ENOUGH: u32 = 4;
 
 /// How many rows and items of lanes in bundles a kernel has at most: beyond it, its time to compile matters more.
 const MOST: usize = 1 << 15;
@@ -69,6 +72,10 @@ struct Survey {
     /// Whether lanes leave a loop at different times.
     is_masked: bool,
     has_loops: bool,
+    /// How many rows that lanes have for themselves are made outside of loops.
+    held: u32,
+    /// The most such rows that go around in a loop.
+    carried: u32,
     /// Whether lanes would make accesses for those that stay longer in a loop.
     waits: bool,
     /// Whether there is no other way than lane by lane.
@@ -105,8 +112,11 @@ impl Emitter<'_, '_> {
             if survey.is_wide { 1 } else { 2 }
         } else if survey.gathers || survey.is_wide {
             2
-        } else {
+        } else if survey.has_loops && survey.held <= 1 && survey.carried <= 1 {
+            // One chain of operations, each of which waits for the one before.
             most
+        } else {
+            ENOUGH
         });
         let bundled = survey.size * (vectors * LANES) as usize;
         if self.bundled + bundled > MOST {
@@ -146,6 +156,7 @@ impl Emitter<'_, '_> {
         if self.is_first_only(row) {
             return survey.add(4, 1);
         }
+        survey.held += u32::from(survey.loops == 0);
         let wide = is_wide(value.ty()) || value.operands().any(|operand| self.is_wide_row(operand));
         survey.refused |= wide && !self.target.unaligned;
         survey.is_wide |= wide;
@@ -167,6 +178,7 @@ impl Emitter<'_, '_> {
         if self.is_same(index) {
             return survey.add(4, 1);
         }
+        survey.held += u32::from(survey.loops == 0);
         if self.shape.kernel.stride(index) == Some(1) {
             return survey.add(4, if self.proven.contains(&access) { 1 } else { 2 });
         }
@@ -207,6 +219,9 @@ impl Emitter<'_, '_> {
             Item::Loop { guard, first, body, again, .. } => {
                 // What goes around takes registers.
                 survey.size += 2 * first.len();
+                let params = (0..first.len()).filter_map(|k| self.shape.param(id, k));
+                let carried = params.filter(|row| !self.is_first_only(*row)).count() as u32;
+                survey.carried = survey.carried.max(carried);
                 let is_together = self.is_same(guard) && self.is_same(again);
                 let (times, was_ragged) = (survey.times, survey.is_ragged);
                 let is_plain = self.is_plain(guard, DEPTH) && self.is_plain(again, DEPTH);

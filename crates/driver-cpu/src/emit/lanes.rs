@@ -6,7 +6,7 @@
 //! of lanes first, and lane by lane over what is left.
 
 use super::bounds::Access;
-use super::choice::Choice;
+use super::choice::{Choice, ENOUGH};
 use super::conditions::{Terms, comparison, swapped};
 use super::vectors::LANES;
 use super::{Emitter, Keep, Span};
@@ -221,7 +221,10 @@ impl Emitter<'_, '_> {
         if has_bundles {
             // What is left when the bundles are done is looked at lane by lane, whether there were bundles or not.
             self.proven = checked;
-            return self.lanes(&plan);
+            self.is_rare = true;
+            self.lanes(&plan);
+            self.is_rare = false;
+            return;
         }
         let [fast, slow, join] = [0; 3].map(|_| self.b.create_block());
         self.b.ins().brif(holds, fast, &[], slow, &[]);
@@ -232,7 +235,9 @@ impl Emitter<'_, '_> {
         self.proven = checked;
         self.b.switch_to_block(slow);
         self.b.set_cold_block(slow);
+        self.is_rare = true;
         self.lanes(&plan);
+        self.is_rare = false;
         self.b.ins().jump(join, &[]);
         self.b.switch_to_block(join);
     }
@@ -244,7 +249,8 @@ impl Emitter<'_, '_> {
             return Vec::new();
         }
         let Some(Choice { vectors, has_loops }) = self.choice(trim.span, keeps) else { return Vec::new() };
-        let many = vectors.min(lanes / LANES);
+        let is_whole = lanes.is_multiple_of(vectors * LANES);
+        let many = if is_whole { vectors } else { vectors.min(ENOUGH).min(lanes / LANES) };
         let is_even = trim.ranges[0].is_none() && lanes.is_multiple_of(many * LANES);
         // Trimmed runs, as those of reductions, often have lanes for one vector only.
         if many == 1 || has_loops || is_even { vec![many] } else { vec![many, 1] }

@@ -112,7 +112,10 @@ impl Emitter<'_, '_> {
             return wide;
         }
         let index = self.get(index);
-        self.b.ins().uextend(I64, index)
+        match self.extended.get(&index) {
+            Some(wide) => *wide,
+            None => self.b.ins().uextend(I64, index),
+        }
     }
 
     /// The address of an element, and whether it is inside; `None` where that is known.
@@ -142,7 +145,16 @@ impl Emitter<'_, '_> {
         let element = self.shape.kernel.buffers[buffer as usize].element();
         let flags = self.flags_of(buffer, access);
         let (address, inside) = self.address(access, buffer, index);
+        let row = match access {
+            Access::Row(row) => Some(row),
+            Access::Item(id) => self.shape.result(id, 0),
+        };
+        let is_index = element == Element::U32 && row.is_some_and(|row| self.shape.is_index(row));
         let Some(inside) = inside else {
+            if is_index {
+                let wide = self.b.ins().uload32(flags, address, 0);
+                return self.narrowed(wide);
+            }
             return self.load_element(element, flags, address);
         };
         if self.shape.is_large {
@@ -163,12 +175,18 @@ impl Emitter<'_, '_> {
         address: ir::Value,
         inside: ir::Value,
     ) -> ir::Value {
-        let ty = clif_type(element.value_type());
+        // A `u32` may be an index, so it comes as 64 bits.
+        let is_index = element == Element::U32;
+        let ty = if is_index { I64 } else { clif_type(element.value_type()) };
         let join = self.enter_or_zero(inside, ty);
-        let value = self.load_element(element, flags, address);
+        let value = match is_index {
+            true => self.b.ins().uload32(flags, address, 0),
+            false => self.load_element(element, flags, address),
+        };
         self.b.ins().jump(join, &[value.into()]);
         self.b.switch_to_block(join);
-        self.b.append_block_param(join, ty)
+        let value = self.b.append_block_param(join, ty);
+        if is_index { self.narrowed(value) } else { value }
     }
 
     /// Goes on where a condition holds only; the block where both ways meet again, with zero from the other one. That
@@ -178,7 +196,9 @@ impl Emitter<'_, '_> {
         self.b.ins().brif(inside, then, &[], outside, &[]);
         self.b.switch_to_block(outside);
         self.b.set_cold_block(outside);
-        let zero = self.zero(ty);
+        // A constant would be made before a loop around this and take a register all through it.
+        let flags = MemFlagsData::new().with_notrap().with_aligned();
+        let zero = self.b.ins().load(ty, flags, self.context, offset_of!(Context, zero) as i32);
         self.b.ins().jump(join, &[zero.into()]);
         self.b.switch_to_block(then);
         join

@@ -11,6 +11,7 @@ mod conditions;
 mod lanes;
 mod memory;
 mod ops;
+mod rounds;
 mod runtime;
 mod slots;
 mod vector_control;
@@ -129,6 +130,17 @@ struct Keep {
     level: Level,
 }
 
+/// A loop.
+#[derive(Clone, Copy)]
+struct LoopParts<'l> {
+    id: ItemId,
+    guard: ValueId,
+    first: &'l [ValueId],
+    body: RegionId,
+    next: &'l [ValueId],
+    again: ValueId,
+}
+
 struct Emitter<'a, 'k> {
     shape: &'a Shape<'k>,
     slots: &'a mut Slots,
@@ -147,6 +159,8 @@ struct Emitter<'a, 'k> {
     bundled: usize,
     /// For truth values of lanes of 64 bits, those lanes. Both were made in the same place.
     wide_masks: FxHashMap<ir::Value, [ir::Value; 2]>,
+    /// For numbers of 32 bits, the same as 64 bits. Both were made in the same place.
+    extended: FxHashMap<ir::Value, ir::Value>,
     /// In which segment a row was last defined.
     defined_in: Vec<u32>,
     segment: u32,
@@ -160,6 +174,8 @@ struct Emitter<'a, 'k> {
     lane: Option<Lane>,
     /// Where to go when work is to stop.
     leave: Block,
+    /// Whether the code at hand seldom runs.
+    is_rare: bool,
     /// Accesses that need no check where the code is now.
     proven: FxHashSet<bounds::Access>,
     /// How memory is accessed: own memory, then each buffer.
@@ -197,6 +213,7 @@ impl<'a, 'k> Emitter<'a, 'k> {
             bundle: None,
             bundled: 0,
             wide_masks: FxHashMap::default(),
+            extended: FxHashMap::default(),
             defined_in: vec![0; count],
             segment: 0,
             context,
@@ -206,6 +223,7 @@ impl<'a, 'k> Emitter<'a, 'k> {
             workgroup: None,
             lane: None,
             leave,
+            is_rare: false,
             proven: FxHashSet::default(),
             own_flags,
             flags,
@@ -440,7 +458,8 @@ impl<'a, 'k> Emitter<'a, 'k> {
                 self.branch(level, id, cond, [then, otherwise], &yields)
             }
             Item::Loop { guard, first, body, next, again } => {
-                self.repeat(level, id, guard, &first, body, &next, again);
+                let parts = LoopParts { id, guard, first: &first, body, next: &next, again };
+                if level == Level::Lane { self.repeat_lanes(&parts) } else { self.repeat(level, &parts) }
             }
             Item::Barrier { .. } => {}
             Item::UniformLoad { scope, buffer, index } => {
@@ -527,27 +546,33 @@ impl<'a, 'k> Emitter<'a, 'k> {
         }
     }
 
-    #[allow(clippy::too_many_arguments)] // The parts of a loop.
-    fn repeat(
-        &mut self,
-        level: Level,
-        id: ItemId,
-        guard: ValueId,
-        first: &[ValueId],
-        body: RegionId,
-        next: &[ValueId],
-        again: ValueId,
-    ) {
+    fn repeat(&mut self, level: Level, parts: &LoopParts<'_>) {
+        let LoopParts { id, guard, first, body, next, again } = *parts;
         let merged = self.merged(id, level, first.len());
-        let start: Vec<BlockArg> = merged.iter().map(|i| self.get(first[*i]).into()).collect();
+        let counted = self.counted(id, next, again).filter(|_| level == Level::Lane);
+        let place = counted.as_ref().and_then(|counted| merged.iter().position(|i| *i == counted.index()));
+        let counted = counted.zip(place);
+        let mut given: Vec<BlockArg> = merged.iter().map(|i| self.get(first[*i]).into()).collect();
+        let results: Vec<usize> =
+            merged.iter().copied().filter(|i| self.shape.result(id, *i).is_some()).collect();
+        let start: Vec<BlockArg> = results.iter().map(|i| self.get(first[*i]).into()).collect();
+        if let Some((counted, place)) = &counted {
+            let [number, limit] = self.start_counting(counted);
+            given[*place] = number.into();
+            given.push(limit.into());
+        }
         let [head, exit] = [0; 2].map(|_| self.b.create_block());
-        self.go_round(level, guard, (head, &start), (exit, &start));
+        self.go_round(level, guard, (head, &given), (exit, &start));
         let had_read = std::mem::take(&mut self.has_read);
         self.b.switch_to_block(head);
         let mark = self.log.len();
-        let types = merged.iter().map(|i| self.shape.kernel.value(first[*i]).ty()).collect::<Vec<_>>();
-        let params =
-            types.iter().map(|ty| self.b.append_block_param(head, clif_type(*ty))).collect::<Vec<_>>();
+        let types = results.iter().map(|i| self.shape.kernel.value(first[*i]).ty()).collect::<Vec<_>>();
+        let mut params = given.iter().map(|given| self.append_like(head, given)).collect::<Vec<_>>();
+        let counted = counted.map(|(counted, place)| {
+            let (row, count) = self.count_at(&counted, params[place], params[merged.len()]);
+            params[place] = row;
+            (counted, place, count)
+        });
         for (i, param) in merged.iter().zip(params) {
             if let Some(row) = self.shape.param(id, *i) {
                 self.define(row, param);
@@ -559,17 +584,21 @@ impl<'a, 'k> Emitter<'a, 'k> {
         // What a loop that goes on selects is decided by that, so the selection is left to where it is left.
         let kernel = self.shape.kernel;
         let holds = Terms::of(kernel, again, true);
-        let last: Vec<BlockArg> = merged.iter().map(|i| self.get(next[*i]).into()).collect();
+        let last: Vec<BlockArg> = results.iter().map(|i| self.get(next[*i]).into()).collect();
         let around = merged.iter().map(|i| self.get(holds.resolve(kernel, next[*i])).into());
         let around: Vec<BlockArg> = around.collect();
-        self.check_stop();
         let left = self.b.create_block();
-        self.go_round(level, again, (head, &around), (left, &[]));
+        if let Some((counted, place, count)) = counted {
+            self.next_round(&counted, &count, (head, around, place), left);
+        } else {
+            self.check_stop_in(id);
+            self.go_round(level, again, (head, &around), (left, &[]));
+        }
         self.has_read |= had_read;
         self.b.switch_to_block(left);
         self.b.ins().jump(exit, &last);
         self.forget(mark);
-        self.define_results(id, exit, &merged, &types, level);
+        self.define_results(id, exit, &results, &types, level);
     }
 
     /// Branches to a round of a loop, or past it. At the level of the grid every round begins with nothing read since the

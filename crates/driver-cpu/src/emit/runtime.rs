@@ -21,6 +21,13 @@ impl Emitter<'_, '_> {
         self.leave_if(stop);
     }
 
+    /// The same in each round of a loop, unless it is quick.
+    pub(super) fn check_stop_in(&mut self, id: ItemId) {
+        if !self.shape.is_quick(id) {
+            self.check_stop();
+        }
+    }
+
     /// Meets the other workers, and leaves if work is to stop. At a barrier of the program it also stops where an
     /// invocation has trapped.
     pub(super) fn meet(&mut self, is_barrier: bool) {

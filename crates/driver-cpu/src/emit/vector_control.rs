@@ -7,7 +7,8 @@
 
 use super::conditions::Terms;
 use super::vectors::{Parts, vector_type};
-use super::{Emitter, Span, clif_type};
+use super::{Emitter, LoopParts, Span, clif_type};
+use cranelift_codegen::ir::types::I64;
 use cranelift_codegen::ir::{self, Block, BlockArg, InstBuilder};
 use smallvec::SmallVec;
 use vyre_foundation::Type;
@@ -69,25 +70,37 @@ impl Emitter<'_, '_> {
     }
 
     /// Parameters of a block, for each of some rows in its form. All of them come before the first instruction.
-    fn append_params(&mut self, block: Block, rows: &[(usize, ValueId)]) -> Vec<Parts> {
-        let append = |(_, row): &(usize, ValueId)| {
+    fn append_params(&mut self, block: Block, rows: &[(usize, ValueId)]) -> Parts {
+        let mut params = Parts::new();
+        for (_, row) in rows {
             let ty = self.shape.kernel.value(*row).ty();
             match self.form(*row) {
-                Form::First => SmallVec::from_elem(self.b.append_block_param(block, clif_type(ty)), 1),
-                Form::Lanes => self.append_parts(block, ty),
+                Form::First => params.push(self.b.append_block_param(block, clif_type(ty))),
+                Form::Lanes => params.extend(self.append_parts(block, ty)),
             }
-        };
-        rows.iter().map(append).collect()
+        }
+        params
     }
 
     /// Makes parameters of a block known as rows.
-    fn define_params(&mut self, rows: &[(usize, ValueId)], params: Vec<Parts>) {
-        for ((_, row), parts) in rows.iter().zip(params) {
-            match self.form(*row) {
-                Form::First => self.define_first(*row, parts[0]),
-                Form::Lanes => self.define_parts(*row, parts),
+    fn define_params(&mut self, rows: &[(usize, ValueId)], params: Parts) {
+        let mut rest = &params[..];
+        for (_, row) in rows {
+            let ty = self.shape.kernel.value(*row).ty();
+            let form = self.form(*row);
+            let (mine, others) = rest.split_at(if form == Form::First { 1 } else { self.part_count(ty) });
+            rest = others;
+            match form {
+                Form::First => self.define_first(*row, mine[0]),
+                Form::Lanes => self.define_parts(*row, mine.into()),
             }
         }
+    }
+
+    /// A parameter of a block for values like one.
+    pub(super) fn append_like(&mut self, block: Block, value: &BlockArg) -> ir::Value {
+        let ty = value.as_value().map_or(I64, |value| self.b.func.dfg.value_type(value));
+        self.b.append_block_param(block, ty)
     }
 
     pub(super) fn append_parts(&mut self, block: Block, ty: Type) -> Parts {
@@ -241,26 +254,59 @@ impl Emitter<'_, '_> {
         let results = self.results(id);
         let start = self.all_arguments(&params, |k| first[k]);
         let unchanged = self.all_arguments(&results, |k| first[k]);
+        let counted = self.counted(id, next, again).zip(self.place_of_counter(id, &params));
+        let mut given = start;
+        if let Some((counted, place)) = &counted {
+            let [number, limit] = self.start_counting(counted);
+            given[*place] = number.into();
+            given.push(limit.into());
+        }
         let [head, exit] = [0; 2].map(|_| self.b.create_block());
-        self.go(guard, (head, &start), (exit, &unchanged));
+        self.go(guard, (head, &given), (exit, &unchanged));
         self.b.switch_to_block(head);
         let mark = self.log.len();
-        let given = self.append_params(head, &params);
-        self.define_params(&params, given);
+        let mut values: Parts = given.iter().map(|given| self.append_like(head, given)).collect();
+        let counted = counted.map(|(counted, place)| {
+            let limit = values.pop().unwrap_or(values[place]);
+            let (row, count) = self.count_at(&counted, values[place], limit);
+            values[place] = row;
+            (counted, place, count)
+        });
+        self.define_params(&params, values);
         self.vector_region(body);
         // What a loop that goes on selects is decided by that, so the selection is left to where it is left.
         let holds = Terms::of(kernel, again, true);
         let last = self.all_arguments(&results, |k| next[k]);
         let around = self.all_arguments(&params, |k| holds.resolve(kernel, next[k]));
-        self.check_stop();
         let left = self.b.create_block();
-        self.go(again, (head, &around), (left, &[]));
+        if let Some((counted, place, count)) = counted {
+            self.next_round(&counted, &count, (head, around, place), left);
+        } else {
+            self.check_stop_in(id);
+            self.go(again, (head, &around), (left, &[]));
+        }
         self.b.switch_to_block(left);
         self.b.ins().jump(exit, &last);
         self.forget(mark);
         self.b.switch_to_block(exit);
         let given = self.append_params(exit, &results);
         self.define_params(&results, given);
+    }
+
+    /// Where the number that a loop counts stands among arguments, if that is the same in all lanes.
+    fn place_of_counter(&self, id: ItemId, params: &[(usize, ValueId)]) -> Option<usize> {
+        let index = self.shape.kernel.counter(id)?.index;
+        let mut place = 0;
+        for (k, row) in params {
+            if *k == index {
+                return self.is_same(*row).then_some(place);
+            }
+            place += match self.form(*row) {
+                Form::First => 1,
+                Form::Lanes => self.part_count(self.shape.kernel.value(*row).ty()),
+            };
+        }
+        None
     }
 
     /// Rows as arguments, each in the form of the row that it becomes.
@@ -328,7 +374,7 @@ impl Emitter<'_, '_> {
             let after = self.vector(next[*k]);
             last.push(self.choose_parts(*ty, &mask, &after, before));
         }
-        self.check_stop();
+        self.check_stop_in(id);
         let go_on = self.go_on(&leaving, mask, (exit, &arguments_of(&last)));
         for (at, (k, _)) in results.iter().enumerate() {
             let (stays, leaves) = leaving.resolve(kernel, next[*k]);
@@ -355,13 +401,15 @@ impl Emitter<'_, '_> {
     /// The lanes that go on with a loop. Where something that is the same in all lanes ends it, none does, and `end` is
     /// where the code goes.
     fn go_on(&mut self, leaving: &Leaving, mask: Parts, end: (Block, &[BlockArg])) -> Parts {
-        for (leaf, holds) in &leaving.same {
-            let others = self.b.create_block();
-            let leaf = self.get(*leaf);
-            match holds {
-                true => self.b.ins().brif(leaf, others, &[], end.0, end.1),
-                false => self.b.ins().brif(leaf, end.0, end.1, others, &[]),
-            };
+        let leaves: Vec<(ir::Value, bool)> =
+            leaving.same.iter().map(|(leaf, holds)| (self.get(*leaf), *holds)).collect();
+        for (leaf, holds) in leaves {
+            // What the loop ends with is computed where it ends only.
+            let [others, out] = [0; 2].map(|_| self.b.create_block());
+            let [then, otherwise] = if holds { [others, out] } else { [out, others] };
+            self.b.ins().brif(leaf, then, &[], otherwise, &[]);
+            self.b.switch_to_block(out);
+            self.b.ins().jump(end.0, end.1);
             self.b.switch_to_block(others);
         }
         let mut go_on = mask;
@@ -432,15 +480,4 @@ impl Leaving {
 /// All parts as arguments of a block.
 fn arguments_of(values: &[Parts]) -> Vec<BlockArg> {
     values.iter().flatten().copied().map(BlockArg::from).collect()
-}
-
-/// A loop.
-#[derive(Clone, Copy)]
-struct LoopParts<'l> {
-    id: ItemId,
-    guard: ValueId,
-    first: &'l [ValueId],
-    body: RegionId,
-    next: &'l [ValueId],
-    again: ValueId,
 }

@@ -23,7 +23,7 @@ use super::slots::{Slot, width};
 use super::{Emitter, Keep, Known, Span, clif_type};
 use crate::shape::Level;
 use cranelift_codegen::ir::types::{I8, I8X16, I32, I32X4, I64X2};
-use cranelift_codegen::ir::{self, ConstantData, InstBuilder, MemFlagsData};
+use cranelift_codegen::ir::{self, ConstantData, InstBuilder, InstructionData, MemFlagsData, Opcode};
 use smallvec::SmallVec;
 use vyre_foundation::{BinOp, Literal, Type, UnOp};
 use vyre_lower::{RegionId, Value, ValueId};
@@ -366,7 +366,20 @@ impl Emitter<'_, '_> {
     /// One value or another in each lane.
     pub(super) fn choose_parts(&mut self, ty: Type, mask: &Parts, a: &Parts, b: &Parts) -> Parts {
         let mask = if is_wide(ty) { self.widen_parts(true, mask) } else { mask.clone() };
-        (0..a.len()).map(|part| self.choose(mask[part], a[part], b[part])).collect()
+        (0..a.len()).map(|part| self.choose_or_keep(mask[part], a[part], b[part])).collect()
+    }
+
+    /// One value or another in each lane. What is the other with something added is that with the mask of it added.
+    fn choose_or_keep(&mut self, mask: ir::Value, a: ir::Value, b: ir::Value) -> ir::Value {
+        let dfg = &self.b.func.dfg;
+        if let Some(inst) = dfg.value_def(a).inst()
+            && let InstructionData::Binary { opcode: Opcode::Iadd, args: [x, y] } = dfg.insts[inst]
+            && let Some(added) = if x == b { Some(y) } else { (y == b).then_some(x) }
+        {
+            let added = self.b.ins().band(added, mask);
+            return self.b.ins().iadd(b, added);
+        }
+        self.choose(mask, a, b)
     }
 
     /// The lower halves of lanes of 64 bits.

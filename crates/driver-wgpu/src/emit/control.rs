@@ -16,8 +16,7 @@ use naga::{
     Statement, StorageAccess,
 };
 use vyre_driver::{Error, Result};
-use vyre_foundation::{BinOp, Literal, Type};
-use vyre_lower::{Item, ItemId, Kernel, RegionId, Value as Row, ValueId};
+use vyre_lower::{Item, ItemId, Kernel, RegionId, ValueId};
 
 /// What a driver cannot be trusted with.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
@@ -72,7 +71,8 @@ fn rounds(kernel: &Kernel) -> u64 {
                     outer[otherwise.index()] = here;
                 }
                 Item::Loop { body, .. } => {
-                    let all = here.saturating_mul(trips(kernel, id).unwrap_or(u64::MAX));
+                    let rounds = kernel.counter(id).and_then(|counter| counter.rounds(kernel));
+                    let all = here.saturating_mul(rounds.map_or(u64::MAX, u64::from));
                     outer[body.index()] = all;
                     sum = sum.saturating_add(all);
                 }
@@ -86,32 +86,6 @@ fn rounds(kernel: &Kernel) -> u64 {
         }
     }
     sum
-}
-
-/// The most rounds of a loop between two constants.
-fn trips(kernel: &Kernel, id: ItemId) -> Option<u64> {
-    let Item::Loop { guard, first, next, again, .. } = kernel.item(id) else { return None };
-    let word = |row: ValueId| match kernel.value(row) {
-        Row::Const(Literal::U32(word)) => Some(word),
-        _ => None,
-    };
-    let less = |row: ValueId| match kernel.value(row) {
-        Row::Binary { op: BinOp::Lt, ty: Type::U32, a, b } => Some((a, b)),
-        _ => None,
-    };
-    let (from, to) = less(guard)?;
-    let more = match kernel.value(again) {
-        Row::Binary { op: BinOp::And, a, .. } => a,
-        _ => again,
-    };
-    let (counted, end) = less(more)?;
-    let Row::Binary { op: BinOp::Add, a: param, b: one, .. } = kernel.value(counted) else { return None };
-    let Row::Param { item, index, .. } = kernel.value(param) else { return None };
-    let index = index as usize;
-    let counts =
-        item == id && end == to && word(one) == Some(1) && first[index] == from && next[index] == counted;
-    counts.then_some(())?;
-    Some(u64::from(word(to)?.saturating_sub(word(from)?)))
 }
 
 /// The note of an invocation that a loop was cut off, and the word for the host.
