@@ -76,6 +76,12 @@ const LONG: u64 = 1 << 20;
 /// The most rounds of a loop that does not look whether to stop.
 const FEW: u32 = 1024;
 
+/// The least lanes of a row for which all do a round of a loop before the next one.
+const ROW: u32 = 32;
+
+/// How far a row is followed to see what it is made of.
+const DEPTH: u32 = 6;
+
 /// How many rounds a loop is taken for where only about its work is asked.
 const ROUNDS: u64 = 64;
 
@@ -238,11 +244,7 @@ impl<'k> Shape<'k> {
 
     /// How uniform a row is, as the level at which one computation would do.
     fn uniformity(&self, row: ValueId) -> Level {
-        match self.kernel.values.uniformity[row.index()] {
-            0 => Level::Grid,
-            1 => Level::Workgroup,
-            _ => Level::Lane,
-        }
+        uniformity(self.kernel, row)
     }
 
     /// Finds the level of each row, and which are cheap.
@@ -339,6 +341,7 @@ fn costs(kernel: &Kernel) -> Vec<u32> {
 
 /// What each item holds.
 fn splits(kernel: &Kernel) -> Vec<Level> {
+    let by_rows = go_by_rows(kernel);
     let mut splits = vec![Level::Lane; kernel.items.len()];
     let mut of_region = vec![Level::Lane; kernel.regions.start.len()];
     // Regions are numbered before what is nested in them.
@@ -351,7 +354,10 @@ fn splits(kernel: &Kernel) -> Vec<Level> {
                 },
                 Item::Ballot { .. } | Item::Shuffle { .. } | Item::Reduce { .. } => Level::Workgroup,
                 Item::If { then, otherwise, .. } => of_region[then.index()].min(of_region[otherwise.index()]),
-                Item::Loop { body, .. } => of_region[body.index()],
+                Item::Loop { body, .. } => {
+                    let is_by_rows = region == Kernel::ENTRY && by_rows[item.index()];
+                    of_region[body.index()].min(if is_by_rows { Level::Workgroup } else { Level::Lane })
+                }
                 _ => Level::Lane,
             };
             splits[item.index()] = split;
@@ -359,6 +365,56 @@ fn splits(kernel: &Kernel) -> Vec<Level> {
         }
     }
     splits
+}
+
+/// For each item, whether it is a loop of which all lanes of a workgroup do a round before the next one, although nothing
+/// makes them wait: they go through memory side by side, and no lane has anything to carry around. A lane that made all
+/// its rounds at once would jump from row to row.
+fn go_by_rows(kernel: &Kernel) -> Vec<bool> {
+    let mut by_rows = vec![false; kernel.items.len()];
+    if kernel.workgroup_size.size()[0] < ROW {
+        return by_rows;
+    }
+    for row in kernel.rows() {
+        if let Value::Load { index, .. } = kernel.value(row) {
+            note_row(kernel, index, &mut by_rows);
+        }
+    }
+    for id in kernel.region_ids().flat_map(|region| kernel.region(region)) {
+        if let Item::Load { index, .. } | Item::Store { index, .. } = kernel.item(id) {
+            note_row(kernel, index, &mut by_rows);
+        }
+    }
+    for id in kernel.region(Kernel::ENTRY).filter(|id| by_rows[id.index()]).collect::<Vec<_>>() {
+        let Item::Loop { guard, first, next, again, .. } = kernel.item(id) else { continue };
+        let mut rows = [guard, again].into_iter().chain(first).chain(next);
+        by_rows[id.index()] = rows.all(|row| uniformity(kernel, row) < Level::Lane);
+    }
+    by_rows
+}
+
+/// Notes the loops that move an index which grows by one from lane to lane.
+fn note_row(kernel: &Kernel, index: ValueId, by_rows: &mut [bool]) {
+    if kernel.stride(index) != Some(1) {
+        return;
+    }
+    let mut pending = vec![(index, DEPTH)];
+    while let Some((row, depth)) = pending.pop() {
+        match kernel.value(row) {
+            Value::Param { item, .. } => by_rows[item.index()] = true,
+            value if depth > 0 => pending.extend(value.operands().map(|operand| (operand, depth - 1))),
+            _ => {}
+        }
+    }
+}
+
+/// How far a row is shared.
+fn uniformity(kernel: &Kernel, row: ValueId) -> Level {
+    match kernel.values.uniformity[row.index()] {
+        0 => Level::Grid,
+        1 => Level::Workgroup,
+        _ => Level::Lane,
+    }
 }
 
 /// At which level each region is emitted: the regions of an item are emitted at the level of what it holds.

@@ -328,12 +328,13 @@ impl Emitter<'_, '_> {
                 let (a, by) = (self.largest(a, depth, search)?, Largest::Known(1 << (constant? & 31)));
                 Some(self.combine_largest(a, by, u64::saturating_mul, |e, a, b| e.b.ins().imul(a, b)))
             }
-            BinOp::Shr => match (self.largest(a, depth, search)?, constant) {
-                (Largest::Known(a), Some(by)) => Some(Largest::Known(a >> (by & 31))),
-                (Largest::Computed(a), Some(by)) => {
+            BinOp::Shr => match (self.largest(a, depth, search), constant) {
+                (Some(Largest::Known(a)), Some(by)) => Some(Largest::Known(a >> (by & 31))),
+                (Some(Largest::Computed(a)), Some(by)) => {
                     Some(Largest::Computed(self.b.ins().ushr_imm_u(a, (by & 31) as i64)))
                 }
-                (a, None) => Some(a),
+                (None, Some(by)) => Some(Largest::Known(u64::from(u32::MAX >> (by & 31)))),
+                (a, None) => a,
             },
             BinOp::Min | BinOp::BitAnd => {
                 match (self.largest(a, depth, search), self.largest(b, depth, search)) {
@@ -346,6 +347,11 @@ impl Emitter<'_, '_> {
                 Some(self.larger(a, b))
             }
             // A divisor of 0 gives the dividend, and 0 as the rest.
+            BinOp::Div if constant.is_some_and(|by| by > 0) => match self.largest(a, depth, search) {
+                Some(Largest::Computed(a)) => Some(Largest::Computed(a)),
+                Some(Largest::Known(a)) => Some(Largest::Known(a / constant?)),
+                None => Some(Largest::Known(u64::from(u32::MAX) / constant?)),
+            },
             BinOp::Div | BinOp::SatSub => self.largest(a, depth, search),
             BinOp::Rem => {
                 let rest = self.largest(b, depth, search).map(|divisor| self.one_less(divisor));

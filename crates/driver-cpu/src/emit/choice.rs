@@ -76,6 +76,8 @@ struct Survey {
     held: u32,
     /// The most such rows that go around in a loop.
     carried: u32,
+    /// Whether lanes do something one by one.
+    acts: bool,
     /// Whether lanes would make accesses for those that stay longer in a loop.
     waits: bool,
     /// Whether there is no other way than lane by lane.
@@ -112,7 +114,7 @@ impl Emitter<'_, '_> {
             if survey.is_wide { 1 } else { 2 }
         } else if survey.gathers || survey.is_wide {
             2
-        } else if survey.has_loops && survey.held <= 1 && survey.carried <= 1 {
+        } else if survey.has_loops && !survey.acts && survey.held <= 1 && survey.carried <= 1 {
             // One chain of operations, each of which waits for the one before.
             most
         } else {
@@ -203,6 +205,7 @@ impl Emitter<'_, '_> {
                     return survey.add(4, 2);
                 }
                 survey.waits |= survey.is_ragged;
+                survey.acts = true;
                 survey.add(4, 12);
             }
             Item::If { cond, then, otherwise, yields } => {
@@ -237,6 +240,7 @@ impl Emitter<'_, '_> {
             }
             item => {
                 survey.waits |= survey.is_ragged;
+                survey.acts = true;
                 if let Item::Atomic { buffer, .. } = item {
                     survey.refused |= is_wide(kernel.buffers[buffer as usize].element().value_type())
                         && !self.target.unaligned;

@@ -92,9 +92,9 @@ impl Emitter<'_, '_> {
             self.forget(mark);
         }
         self.b.switch_to_block(join);
-        for row in results {
-            let ty = clif_type(self.shape.kernel.value(row).ty());
-            let value = self.b.append_block_param(join, ty);
+        let types = results.iter().map(|row| clif_type(self.shape.kernel.value(*row).ty()));
+        let values: Vec<ir::Value> = types.map(|ty| self.b.append_block_param(join, ty)).collect();
+        for (row, value) in results.into_iter().zip(values) {
             self.define(row, value);
         }
     }

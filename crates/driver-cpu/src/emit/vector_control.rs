@@ -5,13 +5,14 @@
 //! selected. A loop runs while any lane goes on; what a lane left it with is kept aside. Lanes that are not meant compute
 //! along, which does no harm because every operation is total; what they compute nobody selects.
 
-use super::conditions::Terms;
+use super::conditions::{Terms, comparison};
 use super::vectors::{Parts, vector_type};
 use super::{Emitter, LoopParts, Span, clif_type};
+use cranelift_codegen::ir::condcodes::IntCC;
 use cranelift_codegen::ir::types::I64;
 use cranelift_codegen::ir::{self, Block, BlockArg, InstBuilder};
 use smallvec::SmallVec;
-use vyre_foundation::Type;
+use vyre_foundation::{BinOp, Type};
 use vyre_lower::{Item, ItemId, Kernel, RegionId, Value, ValueId};
 
 /// The most rows of an arm that is computed for all lanes rather than branched around.
@@ -185,6 +186,9 @@ impl Emitter<'_, '_> {
         yields: &[(ValueId, ValueId)],
         results: &[(usize, ValueId)],
     ) {
+        if self.mask().is_none() && self.is_usual(arms) && results.is_empty() {
+            return self.branch_usually(cond, arms[0]);
+        }
         let cond = self.vector(cond);
         let outer = self.mask();
         let mut given: [Vec<Parts>; 2] = [Vec::new(), Vec::new()];
@@ -207,6 +211,54 @@ impl Emitter<'_, '_> {
             let ty = self.shape.kernel.value(*row).ty();
             let chosen = self.choose_parts(ty, &cond, &a, &b);
             self.define_parts(*row, chosen);
+        }
+    }
+
+    /// Whether a branch does something under a condition that guards it, as that an index is inside: something short
+    /// that is made lane by lane, which no mask makes cheaper.
+    fn is_usual(&self, [then, otherwise]: [RegionId; 2]) -> bool {
+        let kernel = self.shape.kernel;
+        let is_effect = |id| !matches!(kernel.item(id), Item::If { .. } | Item::Loop { .. });
+        kernel.item_count(otherwise) == 0
+            && (1..=LIGHT as u32).contains(&kernel.item_count(then))
+            && kernel.region(then).all(is_effect)
+    }
+
+    /// A branch that all lanes mostly take: if they do, it goes without a mask.
+    fn branch_usually(&mut self, cond: ValueId, region: RegionId) {
+        let all = self.holds_in_all(cond);
+        let [usual, rare, join] = [0; 3].map(|_| self.b.create_block());
+        self.b.ins().brif(all, usual, &[], rare, &[]);
+        let mark = self.log.len();
+        self.b.switch_to_block(usual);
+        self.vector_region(region);
+        self.b.ins().jump(join, &[]);
+        self.forget(mark);
+        self.b.switch_to_block(rare);
+        self.b.set_cold_block(rare);
+        let mask = self.vector(cond);
+        self.arm(mask, region, &[]);
+        self.set_mask(None);
+        self.b.ins().jump(join, &[]);
+        self.forget(mark);
+        self.b.switch_to_block(join);
+    }
+
+    /// Whether a condition holds in all lanes.
+    fn holds_in_all(&mut self, cond: ValueId) -> ir::Value {
+        let kernel = self.shape.kernel;
+        match comparison(kernel, (cond, true)) {
+            // Numbers that follow each other are less where the last one is, as 64 bits: none wraps then.
+            Some((BinOp::Lt, a, b)) if kernel.stride(a) == Some(1) && self.is_same(b) => {
+                let (first, bound) = (self.index(a), self.index(b));
+                let others = i64::from(self.bundle_lanes()) - 1;
+                let last = self.b.ins().iadd_imm_s(first, others);
+                self.icmp(IntCC::UnsignedLessThan, last, bound)
+            }
+            _ => {
+                let mask = self.vector(cond);
+                self.all(&mask)
+            }
         }
     }
 
