@@ -263,6 +263,9 @@ impl<'k> Shape<'k> {
                     let level = self.uniformity(row).max(operands.unwrap_or(Level::Grid));
                     // An id belongs to no place: it is known wherever its level is.
                     let home = if matches!(value, Value::Id(..)) { Level::Grid } else { home };
+                    // What every workgroup loads for itself needs no register while the next one is fetched.
+                    let is_loaded = matches!(value, Value::Load { .. }) && !self.segmented;
+                    let level = if is_loaded { level.max(Level::Workgroup) } else { level };
                     if home == Level::Lane && level < Level::Lane && self.lanes >= shared {
                         self.lift(row).max(level)
                     } else {
@@ -470,7 +473,9 @@ fn indices(kernel: &Kernel) -> Vec<bool> {
         }
     }
     for id in kernel.region_ids().flat_map(|region| kernel.region(region)) {
-        if let Item::Load { index, .. } | Item::Store { index, .. } | Item::Atomic { index, .. } = kernel.item(id) {
+        if let Item::Load { index, .. } | Item::Store { index, .. } | Item::Atomic { index, .. } =
+            kernel.item(id)
+        {
             is_index[index.index()] = true;
         }
     }

@@ -13,6 +13,7 @@
 //! | any other load | 4 | 14, in a loop 6 |
 //! | any other store | 4 | 12 |
 //! | an atomic, a trap | 8 | 16 |
+//! | a row that is kept for other runs | 4 | 1 |
 //!
 //! A loop counts [`ROUNDS`] times its body. Loads in loops count less because the next round of a lane waits for them: a
 //! bundle has the rounds of other lanes to do meanwhile. A branch on which lanes differ counts twice for bundles, which
@@ -134,13 +135,25 @@ impl Emitter<'_, '_> {
             for (_, row) in shape.rows_at(span.region, position) {
                 if shape.defined[row.index()] == Level::Lane {
                     self.survey_row(*row, survey);
+                    self.survey_slot(*row, survey);
                 }
             }
             if position == span.end || survey.refused {
                 break;
             }
             survey.size += 1;
-            self.survey_item(shape.kernel.item_at(span.region, position), survey);
+            let id = shape.kernel.item_at(span.region, position);
+            self.survey_item(id, survey);
+            if let Some(row) = shape.result(id, 0) {
+                self.survey_slot(row, survey);
+            }
+        }
+    }
+
+    /// A row that is kept for other runs is written, too.
+    fn survey_slot(&self, row: ValueId, survey: &mut Survey) {
+        if self.slots.find(super::key_of(row, self.shape.kernel.value(row))).is_some() {
+            survey.add(4, 1);
         }
     }
 

@@ -53,7 +53,11 @@ impl Emitter<'_, '_> {
         let Terms { leaves, is_all, .. } = Terms::of(kernel, again, true);
         let has_counter = leaves.contains(&(counter.more, true));
         let others = leaves.into_iter().filter(|(leaf, _)| *leaf != counter.more).collect();
-        (is_all && has_counter && !self.shape.is_quick(id)).then(|| Counted { counter, next: next[counter.index], others })
+        (is_all && has_counter && !self.shape.is_quick(id)).then(|| Counted {
+            counter,
+            next: next[counter.index],
+            others,
+        })
     }
 
     /// A loop of lanes. One that counts through buffers has a version without checks of that.
