@@ -7,6 +7,7 @@ mod contender;
 mod data;
 #[cfg(feature = "wgpu")]
 mod gpu;
+mod limits;
 mod measure;
 mod natural;
 mod opencl;
@@ -48,6 +49,9 @@ struct Args {
     /// Draws the ratios as a chart.
     #[arg(long, value_name = "FILE")]
     svg: Option<PathBuf>,
+    /// Measures what the machine can do, and draws how near vyre comes to it.
+    #[arg(long, value_name = "FILE")]
+    limits: Option<PathBuf>,
 }
 
 impl Args {
@@ -91,6 +95,7 @@ fn run(args: &Args) -> Result<bool> {
     let setting = Setting::new(args.scale, args.reps, args.threads, &platforms);
     setting.print();
 
+    let machine = args.limits.as_ref().map(|_| limits::Machine::measure(args.threads)).transpose()?;
     let mut rows = Vec::new();
     for entry in CASES.iter().filter(|entry| wanted(entry.name)) {
         eprintln!("measuring {} ...", entry.name);
@@ -121,7 +126,7 @@ fn run(args: &Args) -> Result<bool> {
 
     let gpu = measure_gpu(args)?;
 
-    let report = Report { setting, rows, gridsync, dispatch, compile, gpu };
+    let report = Report { setting, rows, machine, gridsync, dispatch, compile, gpu };
     print!("{}", report::table::render(&report));
     if let Some(path) = &args.json {
         let text = serde_json::to_string_pretty(&report::json::render(&report))?;
@@ -129,6 +134,10 @@ fn run(args: &Args) -> Result<bool> {
     }
     if let Some(path) = &args.svg {
         let text = report::svg::render(&report);
+        fs::write(path, text).with_context(|| format!("cannot write {}", path.display()))?;
+    }
+    if let (Some(path), Some(machine)) = (&args.limits, &report.machine) {
+        let text = report::limits::chart(&report::limits::limits(&report.rows, machine), machine);
         fs::write(path, text).with_context(|| format!("cannot write {}", path.display()))?;
     }
     Ok(report.is_right())
@@ -200,6 +209,10 @@ fn platforms(threads: &[usize]) -> Result<Vec<Box<dyn Platform>>> {
         vec![Box::new(natural::Natural::new(threads)?), Box::new(vyre::Vyre::new(threads)?)];
     for route in routes::OTHERS {
         platforms.push(Box::new(routes::Routed::new(threads, route)?));
+    }
+    match natural::Natural::by_hand(threads) {
+        Ok(by_hand) => platforms.push(Box::new(by_hand)),
+        Err(error) => eprintln!("avx2 is skipped: {error:#}"),
     }
     match opencl::OpenCl::new(most) {
         Ok(opencl) => platforms.push(Box::new(opencl)),

@@ -1,6 +1,6 @@
 //! Takes times: contenders alternate in every repetition, so that what disturbs the machine disturbs all of them.
 
-use crate::cases::Case;
+use crate::cases::{Case, Work};
 use crate::contender::{Contender, Platform};
 use anyhow::{Context as _, Result};
 use std::time::Duration;
@@ -9,6 +9,7 @@ use std::time::Duration;
 pub(crate) struct Row {
     pub(crate) name: &'static str,
     pub(crate) size: String,
+    pub(crate) work: Work,
     pub(crate) timings: Vec<Timing>,
     /// Platforms that cannot run the case, and why.
     pub(crate) skipped: Vec<(&'static str, String)>,
@@ -102,7 +103,7 @@ pub(crate) fn measure(case: &Case, platforms: &[Box<dyn Platform>], repeat: Repe
         }
     }
     let timings = compete(case.name, entrants, repeat)?;
-    Ok(Row { name: case.name, size: case.size.clone(), timings, skipped })
+    Ok(Row { name: case.name, size: case.size.clone(), work: case.work, timings, skipped })
 }
 
 /// Takes the times of all entrants. The first one gives the results that the others are compared with: after a first

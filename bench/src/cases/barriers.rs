@@ -1,6 +1,6 @@
 //! Neighbours exchange values through 32 workgroup barriers.
 
-use super::{Case, count, scaled, text};
+use super::{Case, Work, count, scaled, text};
 use crate::data::{Buffer, Data};
 use rayon::prelude::*;
 use vyre_foundation::rng::SplitMix64;
@@ -22,6 +22,8 @@ pub(super) fn case(scale: f64) -> Case {
         workgroup_size: [GROUP, 1],
         workgroups: [n / GROUP, 1],
         natural,
+        by_hand: None,
+        work: Work { bytes: n as u64 * 8, operations: n as u64 * 32 },
     }
 }
 

@@ -3,7 +3,7 @@
 //! The level that is measured is the one whose frontier has the most edges.
 
 use super::graph::{Graph, UNREACHED, as_atomic};
-use super::{Case, count, text};
+use super::{Case, Work, count, text};
 use crate::data::{Buffer, Data};
 use rayon::prelude::*;
 use std::sync::atomic::Ordering::Relaxed;
@@ -26,6 +26,8 @@ pub(super) fn case(scale: f64) -> Case {
         workgroup_size: [64, 1],
         workgroups: [nodes / 64, 1],
         natural,
+        by_hand: None,
+        work: Work { bytes: (nodes as u64 + u64::from(edges)) * 8, operations: u64::from(edges) * 3 },
     }
 }
 

@@ -3,7 +3,7 @@
 //! The graph has few levels, so that a sweep costs less than a queue that all threads write to.
 
 use super::graph::{Graph, UNREACHED, as_atomic};
-use super::{Case, grid_text};
+use super::{Case, Work, grid_text};
 use crate::data::{Buffer, Data};
 use rayon::prelude::*;
 use std::sync::atomic::Ordering::Relaxed;
@@ -26,6 +26,8 @@ pub(super) fn case(scale: f64) -> Case {
         workgroup_size: [64, 1],
         workgroups: [nodes / 64, 1],
         natural,
+        by_hand: None,
+        work: Work::default(),
     }
 }
 

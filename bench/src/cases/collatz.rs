@@ -1,6 +1,6 @@
 //! Steps to reach 1: a loop of another length for every element.
 
-use super::{Case, scaled, text};
+use super::{Case, Work, scaled, sum_of, text};
 use crate::data::{Buffer, Data};
 use rayon::prelude::*;
 
@@ -14,6 +14,8 @@ pub(super) fn case(scale: f64) -> Case {
         workgroup_size: [64, 1],
         workgroups: [n / 64, 1],
         natural,
+        by_hand: None,
+        work: Work { bytes: n as u64 * 4, operations: sum_of(natural, n) * 13 },
     }
 }
 

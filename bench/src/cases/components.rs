@@ -2,7 +2,7 @@
 //! changes nothing. A grid barrier ends each sweep.
 
 use super::graph::{Graph, as_atomic};
-use super::{Case, grid_text};
+use super::{Case, Work, grid_text};
 use crate::data::{Buffer, Data};
 use rayon::prelude::*;
 use std::sync::atomic::Ordering::Relaxed;
@@ -23,6 +23,8 @@ pub(super) fn case(scale: f64) -> Case {
         workgroup_size: [64, 1],
         workgroups: [nodes / 64, 1],
         natural,
+        by_hand: None,
+        work: Work::default(),
     }
 }
 

@@ -2,7 +2,7 @@
 //!
 //! The automaton finds a few words (Aho and Corasick). Its states are numbered so that the accepting ones are last.
 
-use super::{Case, count, scaled, text};
+use super::{Case, Work, count, scaled, text};
 use crate::data::{Buffer, Data};
 use rayon::prelude::*;
 use vyre_foundation::rng::SplitMix64;
@@ -32,6 +32,8 @@ pub(super) fn case(scale: f64) -> Case {
         workgroup_size: [16, 1],
         workgroups: [bytes / CHUNK / 16, 1],
         natural,
+        by_hand: None,
+        work: Work { bytes: bytes as u64, operations: bytes as u64 * 4 },
     }
 }
 

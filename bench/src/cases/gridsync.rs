@@ -1,6 +1,6 @@
 //! What a grid barrier costs where there is hardly any work: neighbours exchange values, one barrier per step.
 
-use super::{Case, count, grid_text, scaled};
+use super::{Case, Work, count, grid_text, scaled};
 use crate::data::{Buffer, Data};
 use rayon::prelude::*;
 use vyre_foundation::rng::SplitMix64;
@@ -27,6 +27,8 @@ pub(super) fn case(scale: f64) -> Case {
         workgroup_size: [64, 1],
         workgroups: [CELLS / 64, 1],
         natural,
+        by_hand: None,
+        work: Work::default(),
     }
 }
 

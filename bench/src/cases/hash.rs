@@ -1,6 +1,6 @@
 //! 64 rounds of an integer hash: bound by arithmetic.
 
-use super::{Case, count, scaled, text};
+use super::{Case, Work, count, scaled, text};
 use crate::data::{Buffer, Data};
 use rayon::prelude::*;
 use vyre_foundation::rng::SplitMix64;
@@ -19,6 +19,8 @@ pub(super) fn case(scale: f64) -> Case {
         workgroup_size: [64, 1],
         workgroups: [n / 64, 1],
         natural,
+        by_hand: Some(super::avx2::hash),
+        work: Work { bytes: n as u64 * 8, operations: n as u64 * 64 * 9 },
     }
 }
 

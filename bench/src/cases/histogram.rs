@@ -1,6 +1,6 @@
 //! A histogram: bound by atomics on workgroup memory.
 
-use super::{Case, count, scaled, text};
+use super::{Case, Work, count, scaled, text};
 use crate::data::{Buffer, Data};
 use rayon::prelude::*;
 use vyre_foundation::rng::SplitMix64;
@@ -23,6 +23,8 @@ pub(super) fn case(scale: f64) -> Case {
         workgroup_size: [256, 1],
         workgroups: [n / KEYS, 1],
         natural,
+        by_hand: None,
+        work: Work { bytes: n as u64 * 4, operations: n as u64 * 2 },
     }
 }
 

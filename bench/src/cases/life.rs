@@ -1,6 +1,6 @@
 //! A generation of the game of life: nine loads side by side for each cell.
 
-use super::{Case, scaled, text};
+use super::{Case, Work, scaled, text};
 use crate::data::{Buffer, Data};
 use rayon::prelude::*;
 use vyre_foundation::rng::SplitMix64;
@@ -24,6 +24,8 @@ pub(super) fn case(scale: f64) -> Case {
         workgroup_size: [64, 1],
         workgroups: [WIDTH / 64, rows],
         natural,
+        by_hand: None,
+        work: Work { bytes: (rows * WIDTH) as u64 * 8, operations: (rows * WIDTH) as u64 * 12 },
     }
 }
 

@@ -1,6 +1,6 @@
 //! Points of the plane that are squared until they leave: bound by arithmetic, with loops of all lengths.
 
-use super::{Case, scaled, text};
+use super::{Case, Work, scaled, sum_of, text};
 use crate::data::{Buffer, Data};
 use rayon::prelude::*;
 
@@ -17,6 +17,8 @@ pub(super) fn case(scale: f64) -> Case {
         workgroup_size: [64, 1],
         workgroups: [n / 64, 1],
         natural,
+        by_hand: None,
+        work: Work { bytes: n as u64 * 4, operations: sum_of(natural, n) * 10 },
     }
 }
 

@@ -1,6 +1,6 @@
 //! A map over a buffer that fits the caches: what a launch costs beside its work.
 
-use super::{Case, count, scaled, text};
+use super::{Case, Work, count, scaled, text};
 use crate::data::{Buffer, Data};
 use rayon::prelude::*;
 
@@ -21,6 +21,8 @@ pub(super) fn of(name: &'static str, n: usize) -> Case {
         workgroup_size: [64, 1],
         workgroups: [n / 64, 1],
         natural,
+        by_hand: None,
+        work: Work { bytes: n as u64 * 8, operations: n as u64 * 2 },
     }
 }
 

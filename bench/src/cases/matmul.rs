@@ -1,6 +1,6 @@
 //! A product of matrices by tiles: bound by loads from workgroup memory.
 
-use super::{Case, scaled, text};
+use super::{Case, Work, scaled, text};
 use crate::data::{Buffer, Data};
 use rayon::prelude::*;
 use vyre_foundation::rng::SplitMix64;
@@ -25,6 +25,11 @@ pub(super) fn case(scale: f64) -> Case {
         workgroup_size: [TILE, TILE],
         workgroups: [SIZE / TILE, rows / TILE],
         natural,
+        by_hand: None,
+        work: Work {
+            bytes: (2 * rows + SIZE) as u64 * SIZE as u64 * 4,
+            operations: (rows * SIZE * SIZE) as u64 * 2,
+        },
     }
 }
 

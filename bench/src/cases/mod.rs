@@ -4,6 +4,7 @@
 //! The programs stand in `kernels/`, one file per language. All of them declare the buffers of the case in the same
 //! order, so that a contender only needs bytes. Inputs come from fixed seeds.
 
+mod avx2;
 mod barriers;
 mod bfs;
 mod bfs_levels;
@@ -25,6 +26,7 @@ mod saxpy;
 use crate::data::{Buffer, Data};
 use anyhow::{Context as _, Result};
 
+pub(crate) use avx2::is_here as has_avx2;
 pub(crate) use gridsync::barriers;
 
 /// One kernel with its inputs.
@@ -43,6 +45,19 @@ pub(crate) struct Case {
     pub(crate) workgroups: [usize; 2],
     /// Natural Rust, over the contents of the buffers, in the rayon pool that it is called in.
     pub(crate) natural: fn(&mut [Data]),
+    /// The same with vectors of AVX2 by hand, where that was written.
+    pub(crate) by_hand: Option<fn(&mut [Data])>,
+    /// What the kernel must do at least, whoever does it.
+    pub(crate) work: Work,
+}
+
+/// What a run must do at least, where that is known.
+#[derive(Clone, Copy, Default)]
+pub(crate) struct Work {
+    /// The bytes that go between memory and cores: every input once, every result once.
+    pub(crate) bytes: u64,
+    /// The arithmetic of all invocations, in operations on numbers of 32 bits; one on 64 bits counts as two.
+    pub(crate) operations: u64,
 }
 
 impl Case {
@@ -175,6 +190,14 @@ pub(crate) fn small_saxpy() -> Case {
 /// A size under a scale, as a multiple of a unit and at least one unit.
 fn scaled(size: usize, scale: f64, unit: usize) -> usize {
     ((size as f64 * scale / unit as f64).round() as usize).max(1) * unit
+}
+
+/// The sum of what natural Rust writes into a single buffer.
+fn sum_of(natural: fn(&mut [Data]), n: usize) -> u64 {
+    let mut data = [Data::U32(vec![0; n])];
+    natural(&mut data);
+    let [Data::U32(numbers)] = data else { unreachable!() };
+    numbers.into_iter().map(u64::from).sum()
 }
 
 /// A count for people: `64 M`, `4096`.

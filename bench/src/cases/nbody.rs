@@ -1,6 +1,6 @@
 //! One step of gravity, every pair: bound by square roots and divisions.
 
-use super::{Case, scaled, text};
+use super::{Case, Work, scaled, text};
 use crate::data::{Buffer, Data};
 use rayon::prelude::*;
 use vyre_foundation::rng::SplitMix64;
@@ -23,6 +23,8 @@ pub(super) fn case(scale: f64) -> Case {
         workgroup_size: [64, 1],
         workgroups: [n / 64, 1],
         natural,
+        by_hand: Some(super::avx2::nbody),
+        work: Work { bytes: n as u64 * 44, operations: (n as u64).pow(2) * 19 },
     }
 }
 

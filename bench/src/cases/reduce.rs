@@ -1,6 +1,6 @@
 //! Sums by halving: what a workgroup barrier costs against a plain sum.
 
-use super::{Case, count, scaled, text};
+use super::{Case, Work, count, scaled, text};
 use crate::data::{Buffer, Data};
 use rayon::prelude::*;
 use vyre_foundation::rng::SplitMix64;
@@ -19,6 +19,8 @@ pub(super) fn case(scale: f64) -> Case {
         workgroup_size: [256, 1],
         workgroups: [n / 256, 1],
         natural,
+        by_hand: None,
+        work: Work { bytes: n as u64 * 4, operations: n as u64 },
     }
 }
 

@@ -1,6 +1,6 @@
 //! y = a * x + y: bound by memory.
 
-use super::{Case, count, scaled, text};
+use super::{Case, Work, count, scaled, text};
 use crate::data::{Buffer, Data};
 use rayon::prelude::*;
 use vyre_foundation::rng::SplitMix64;
@@ -25,6 +25,8 @@ pub(super) fn of(n: usize) -> Case {
         workgroup_size: [256, 1],
         workgroups: [n / 256, 1],
         natural,
+        by_hand: None,
+        work: Work { bytes: n as u64 * 12, operations: n as u64 * 2 },
     }
 }
 

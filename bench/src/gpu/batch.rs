@@ -1,6 +1,7 @@
 //! Many small steps in one batch, each of which reads what the one before wrote: what recording and ordering cost.
 
 use super::hand::{USAGE, Wgpu};
+use crate::cases::Work;
 use crate::contender::Contender;
 use crate::measure::{Entrant, Repeat, Row, compete};
 use crate::report::gpu::EXACT;
@@ -56,7 +57,7 @@ pub(super) fn measure(wgpu: &Wgpu, backend: &Arc<WgpuBackend>, kind: Kind, repea
     ];
     let timings = compete(kind.name(), entrants, repeat)?;
     let size = format!("{STEPS} steps of {ELEMENTS} u32");
-    Ok(Row { name: kind.name(), size, timings, skipped: Vec::new() })
+    Ok(Row { name: kind.name(), size, work: Work::default(), timings, skipped: Vec::new() })
 }
 
 /// What the two buffers hold at first.

@@ -46,6 +46,7 @@ pub(crate) fn is_within(row: &Row, limit: Option<f64>) -> Option<bool> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::cases::Work;
     use crate::measure::Timing;
     use std::time::Duration;
 
@@ -55,7 +56,7 @@ mod tests {
             Timing { platform, threads: 1, times, differs: None }
         };
         let timings = times.iter().map(timing).collect();
-        Row { name: "row", size: String::new(), timings, skipped: Vec::new() }
+        Row { name: "row", size: String::new(), work: Work::default(), timings, skipped: Vec::new() }
     }
 
     #[test]

@@ -2,11 +2,13 @@
 
 pub(crate) mod gpu;
 pub(crate) mod json;
+pub(crate) mod limits;
 pub(crate) mod svg;
 pub(crate) mod table;
 
 use crate::compile::Compile;
 use crate::contender::Platform;
+use crate::limits::Machine;
 use crate::measure::Row;
 use crate::routes;
 
@@ -14,6 +16,8 @@ use crate::routes;
 pub(crate) struct Report {
     pub(crate) setting: Setting,
     pub(crate) rows: Vec<Row>,
+    /// What the machine can do, where that was asked for.
+    pub(crate) machine: Option<Machine>,
     /// Grid barriers, and how many of them a run has.
     pub(crate) gridsync: Option<(Row, usize)>,
     /// Launches of one workgroup.

@@ -124,11 +124,11 @@ fn legend(svg: &mut String, platforms: &[(&str, &str)]) {
     }
 }
 
-fn line(svg: &mut String, x: f64, from: f64, to: f64, style: &str) {
+pub(super) fn line(svg: &mut String, x: f64, from: f64, to: f64, style: &str) {
     let _ = writeln!(svg, "<line x1=\"{x:.1}\" x2=\"{x:.1}\" y1=\"{from:.1}\" y2=\"{to:.1}\" {style}/>");
 }
 
-fn text(svg: &mut String, x: f64, y: f64, anchor: &str, style: &str, text: &str) {
+pub(super) fn text(svg: &mut String, x: f64, y: f64, anchor: &str, style: &str, text: &str) {
     let text = text.replace('&', "&amp;").replace('<', "&lt;");
     let _ = writeln!(svg, "<text x=\"{x:.1}\" y=\"{y:.1}\" text-anchor=\"{anchor}\" {style}>{text}</text>");
 }

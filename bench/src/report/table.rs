@@ -1,7 +1,8 @@
 //! A table for the terminal.
 
-use super::{Report, gpu};
+use super::{Report, gpu, limits};
 use crate::compile::Compile;
+use crate::limits::Machine;
 use crate::measure::{Row, Timing, median};
 use std::fmt::Write as _;
 use std::time::Duration;
@@ -11,6 +12,9 @@ pub(crate) fn render(report: &Report) -> String {
     let mut text = String::from("\n");
     if !report.rows.is_empty() {
         kernels(&mut text, report);
+    }
+    if let Some(machine) = &report.machine {
+        against_limits(&mut text, report, machine);
     }
     if let Some((row, barriers)) = &report.gridsync {
         grid_barriers(&mut text, row, *barriers);
@@ -63,6 +67,12 @@ fn kernels(text: &mut String, report: &Report) {
     );
     text.push_str("thread; quotient: vyre's gain by Rust's.\n\n");
     align(text, &lines);
+}
+
+/// vyre against what the machine can do.
+fn against_limits(text: &mut String, report: &Report, machine: &Machine) {
+    let _ = writeln!(text, "\nAgainst the machine ({}), in ms:\n", limits::about(machine));
+    align(text, &limits::lines(&limits::limits(&report.rows, machine)));
 }
 
 /// Lines of cells as columns: the first two to the left, figures to the right.
