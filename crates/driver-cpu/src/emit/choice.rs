@@ -45,7 +45,7 @@ const MOST: usize = 1 << 15;
 const ROUNDS: u64 = 8;
 
 /// How far a condition is followed to see what it is made of.
-const DEPTH: u32 = 8;
+pub(super) const DEPTH: u32 = 8;
 
 /// The bundles of a run.
 pub(super) struct Choice {
@@ -264,7 +264,7 @@ impl Emitter<'_, '_> {
     }
 
     /// Whether a condition is made of ids, lengths and counters alone, so that lanes side by side mostly agree.
-    fn is_plain(&self, row: ValueId, depth: u32) -> bool {
+    pub(super) fn is_plain(&self, row: ValueId, depth: u32) -> bool {
         let value = self.shape.kernel.value(row);
         if self.is_first_only(row) {
             return true;

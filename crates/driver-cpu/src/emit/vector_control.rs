@@ -5,6 +5,7 @@
 //! selected. A loop runs while any lane goes on; what a lane left it with is kept aside. Lanes that are not meant compute
 //! along, which does no harm because every operation is total; what they compute nobody selects.
 
+use super::choice::DEPTH;
 use super::conditions::{Terms, comparison};
 use super::vectors::{Parts, vector_type};
 use super::{Emitter, LoopParts, Span, clif_type};
@@ -186,7 +187,7 @@ impl Emitter<'_, '_> {
         yields: &[(ValueId, ValueId)],
         results: &[(usize, ValueId)],
     ) {
-        if self.mask().is_none() && self.is_usual(arms) && results.is_empty() {
+        if self.mask().is_none() && results.is_empty() && self.is_plain(cond, DEPTH) && self.is_usual(arms) {
             return self.branch_usually(cond, arms[0]);
         }
         let cond = self.vector(cond);
