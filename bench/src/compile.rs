@@ -4,6 +4,7 @@ use crate::cases;
 use crate::contender::Platform;
 use crate::vyre::Vyre;
 use anyhow::Result;
+use std::fmt::Write as _;
 use std::time::{Duration, Instant};
 use vyre_driver::{CompileOptions, Unit, VyreBackend as _};
 use vyre_foundation::Program;
@@ -19,6 +20,60 @@ pub(crate) struct Compile {
     pub(crate) total: Vec<Duration>,
     /// From text to a first result, by platform.
     pub(crate) first_result: Vec<(&'static str, Vec<Duration>)>,
+    /// From text to code for programs of so many operations: one after the other, and in branches in a loop.
+    pub(crate) sizes: Vec<(usize, [Vec<Duration>; 2])>,
+}
+
+/// The operations of the programs that show how time grows.
+const SIZES: [usize; 6] = [50, 100, 500, 1000, 2000, 4000];
+
+/// A program of so many operations, one after the other.
+fn straight(operations: usize) -> String {
+    let mut body = String::new();
+    for k in 0..operations / 3 {
+        let _ = writeln!(body, "v = (v ^ v >> {}) * {};", k % 31 + 1, 2 * k + 3);
+    }
+    program(&body)
+}
+
+/// A program of so many operations in branches in a loop.
+fn branching(operations: usize) -> String {
+    let mut body = String::from("for k in 0..len(x) {\n");
+    for k in 0..operations / 7 {
+        let _ = writeln!(
+            body,
+            "if (v >> {}) % 2 == 0 {{ v = v * {} + k; }} else {{ v = v ^ v >> {}; }}",
+            k % 32,
+            2 * k + 3,
+            k % 31 + 1
+        );
+    }
+    program(&(body + "}"))
+}
+
+fn program(body: &str) -> String {
+    format!(
+        "program sized {{ workgroup_size 64; buffer x: read u32[]; buffer y: output u32[];\n\
+         let i = global_id.x; if i < len(y) {{ let mut v = x[i];\n{body}\ny[i] = v; }} }}"
+    )
+}
+
+/// How long it takes from texts to code. Every time has a backend of its own.
+fn sizes(threads: &[usize], repetitions: usize) -> Result<Vec<(usize, [Vec<Duration>; 2])>> {
+    let mut sizes = Vec::new();
+    for operations in SIZES {
+        let mut times = [Vec::new(), Vec::new()];
+        for _ in 0..repetitions {
+            for (times, text) in times.iter_mut().zip([straight(operations), branching(operations)]) {
+                let vyre = Vyre::new(threads)?;
+                let start = Instant::now();
+                vyre.backend.compile(&Unit::new(Program::parse(&text)?)?, &CompileOptions::default())?;
+                times.push(start.elapsed());
+            }
+        }
+        sizes.push((operations, times));
+    }
+    Ok(sizes)
 }
 
 /// Measures compilation. Every time has a backend of its own, which has compiled nothing before.
@@ -66,5 +121,5 @@ pub(crate) fn measure(
             times.push(start.elapsed());
         }
     }
-    Ok(Compile { parts, total, first_result })
+    Ok(Compile { parts, total, first_result, sizes: sizes(threads, repetitions)? })
 }

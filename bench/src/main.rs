@@ -64,7 +64,8 @@ impl Args {
 /// What is measured beside the cases.
 const DISPATCH: (&str, &str) = ("dispatch", "median latency of a launch of one workgroup");
 const GRIDSYNC: (&str, &str) = ("gridsync", "what a grid barrier costs, by each route");
-const COMPILE: (&str, &str) = ("compile", "from the text of saxpy to code, and to a first result");
+const COMPILE: (&str, &str) =
+    ("compile", "from the text of saxpy to code and to a first result, and of longer programs to code");
 
 /// How many launches of one workgroup a turn has.
 const LAUNCHES: usize = 1000;

@@ -100,6 +100,11 @@ fn compilation(compile: &Compile) -> Value {
         "text_to_code": summary(&compile.total),
         "parts": named(&compile.parts),
         "first_result": named(&compile.first_result),
+        "sizes": compile.sizes.iter().map(|(operations, [straight, branching])| json!({
+            "operations": operations,
+            "straight": summary(straight),
+            "branching": summary(branching),
+        })).collect::<Vec<_>>(),
     })
 }
 
