@@ -11,7 +11,7 @@
 //! lane level        …             …                   …             …
 //! ```
 
-use vyre_foundation::{BinOp, Scope, Type};
+use vyre_foundation::{BinOp, BufferAccess, Scope, Type};
 use vyre_lower::{Homes, Id, Item, ItemId, Kernel, RegionId, Value, ValueId};
 
 /// How often something runs.
@@ -47,8 +47,8 @@ pub(crate) struct Shape<'k> {
     pub(crate) is_long: bool,
     /// Whether a row is an index somewhere.
     is_index: Vec<bool>,
-    /// For each item, how many rounds it makes if it is a loop of few and without others in it; else 0.
-    quick: Vec<u32>,
+    /// For each item, how its rounds are made if it is a loop.
+    pub(crate) rounds: Vec<Rounds>,
     /// Whether there is more than one segment.
     pub(crate) segmented: bool,
     /// Whether there is more than one run.
@@ -72,6 +72,31 @@ const LARGE: usize = 5_000;
 
 /// How many rows and items of all lanes take so long that somebody may want to stop them: some milliseconds.
 const LONG: u64 = 1 << 20;
+
+/// How the rounds of a loop are made with regard to that work may be stopped.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Rounds {
+    /// Each looks whether to stop: there are other loops in it, or it does not count.
+    Watched,
+    /// One of [`CHUNK`] looks.
+    Chunked,
+    /// There are so few that none looks.
+    Few(u32),
+}
+
+impl Rounds {
+    /// How many rounds are made without a look.
+    fn unseen(self) -> u32 {
+        match self {
+            Rounds::Watched => 1,
+            Rounds::Chunked => CHUNK,
+            Rounds::Few(rounds) => rounds.max(1),
+        }
+    }
+}
+
+/// How many rounds a loop makes before it looks whether work is to stop.
+pub(crate) const CHUNK: u32 = 256;
 
 /// The most rounds of a loop that does not look whether to stop.
 const FEW: u32 = 1024;
@@ -127,7 +152,7 @@ impl<'k> Shape<'k> {
             list[index] = Some(row);
         }
         let emitted = emitted(kernel, &splits);
-        let quick = quick(kernel);
+        let rounds = rounds(kernel);
         let mut shape = Shape {
             kernel,
             homes,
@@ -135,11 +160,11 @@ impl<'k> Shape<'k> {
             counts_global: [false; 3],
             is_large: is_large(kernel),
             is_long: kernel.workgroup_size.invocations()
-                * u64::from(quick.iter().copied().max().unwrap_or(0).max(1))
+                * u64::from(rounds.iter().map(|rounds| rounds.unseen()).max().unwrap_or(1))
                 * (kernel.values.len() + kernel.items.len()) as u64
                 > LONG,
             is_index: indices(kernel),
-            quick,
+            rounds,
             segmented,
             has_runs: splits.iter().any(|split| *split < Level::Lane),
             splits,
@@ -170,11 +195,6 @@ impl<'k> Shape<'k> {
     /// Whether a row is an index somewhere.
     pub(crate) fn is_index(&self, row: ValueId) -> bool {
         self.is_index[row.index()]
-    }
-
-    /// Whether a loop is over so soon that nobody wants to stop it.
-    pub(crate) fn is_quick(&self, id: ItemId) -> bool {
-        self.quick[id.index()] > 0
     }
 
     /// About how many operations an invocation does. A loop around grid barriers counts once: what counts there is the
@@ -375,7 +395,9 @@ fn splits(kernel: &Kernel) -> Vec<Level> {
 /// its rounds at once would jump from row to row.
 fn go_by_rows(kernel: &Kernel) -> Vec<bool> {
     let mut by_rows = vec![false; kernel.items.len()];
-    if kernel.workgroup_size.size()[0] < ROW {
+    let has_local = kernel.buffers.iter().any(|buffer| buffer.access() == BufferAccess::Local);
+    // Lanes that do one round after the other need arrays of their own all at once.
+    if kernel.workgroup_size.size()[0] < ROW || has_local {
         return by_rows;
     }
     for row in kernel.rows() {
@@ -439,13 +461,12 @@ fn emitted(kernel: &Kernel, splits: &[Level]) -> Vec<Level> {
     emitted
 }
 
-/// For each item, how many rounds it makes if it is a loop of few and without others in it; else 0.
-fn quick(kernel: &Kernel) -> Vec<u32> {
+/// How the rounds of each loop are made.
+fn rounds(kernel: &Kernel) -> Vec<Rounds> {
     let mut has_loop = vec![false; kernel.regions.start.len()];
-    let mut quick = vec![0; kernel.items.len()];
-    let regions: Vec<RegionId> = kernel.region_ids().collect();
+    let mut rounds = vec![Rounds::Watched; kernel.items.len()];
     // Regions are numbered before what is nested in them.
-    for region in regions.into_iter().rev() {
+    for region in kernel.region_ids().rev() {
         for id in kernel.region(region) {
             match kernel.item(id) {
                 Item::If { then, otherwise, .. } => {
@@ -453,15 +474,17 @@ fn quick(kernel: &Kernel) -> Vec<u32> {
                 }
                 Item::Loop { body, .. } => {
                     has_loop[region.index()] = true;
-                    let rounds = kernel.counter(id).and_then(|counter| counter.rounds(kernel));
-                    let rounds = rounds.filter(|rounds| *rounds <= FEW && !has_loop[body.index()]);
-                    quick[id.index()] = rounds.unwrap_or(0);
+                    let Some(counter) = kernel.counter(id).filter(|_| !has_loop[body.index()]) else {
+                        continue;
+                    };
+                    let few = counter.rounds(kernel).filter(|rounds| *rounds <= FEW);
+                    rounds[id.index()] = few.map_or(Rounds::Chunked, Rounds::Few);
                 }
                 _ => {}
             }
         }
     }
-    quick
+    rounds
 }
 
 /// For each row, whether it is an index somewhere.

@@ -148,3 +148,36 @@ fn dropping_a_pending_dispatch_stops_its_work() {
     drop(pending);
     backend.shutdown(Deadline::after(Duration::from_secs(5))).expect("the work has stopped");
 }
+
+/// Loops that are each too short to look whether work is to stop.
+#[test]
+fn nested_loops_of_few_rounds_stop_in_time() {
+    let constant = "program p { workgroup_size 4; buffer o: output u32[4]; let mut acc = global_id.x;
+        for a in 0..200 { for b in 0..200 { for c in 0..200 { for d in 0..1000 {
+            acc = (acc ^ (a + b + c + d)) * 747796405;
+        } } } }
+        o[global_id.x] = acc; }";
+    let counted = "program p { workgroup_size 4; buffer n: read u32[]; buffer o: output u32[4];
+        let mut acc = global_id.x;
+        for a in 0..n[0] { for b in 0..n[0] { for c in 0..n[0] { for d in 0..n[0] { for e in 0..n[0] {
+            acc = (acc ^ (a + b + c + d + e)) * 747796405;
+        } } } } }
+        o[global_id.x] = acc; }";
+    let config = DispatchConfig::new().timeout(Duration::from_millis(50));
+    for (text, inputs) in [(constant, vec![]), (counted, vec![200u32.to_le_bytes().to_vec()])] {
+        let begin = Instant::now();
+        let error = backend(1).dispatch(&program(text), inputs, &config).expect_err("far too much to do");
+        assert!(matches!(error, Error::Timeout { .. }), "{error}");
+        assert!(begin.elapsed() < Duration::from_secs(10), "{:?}", begin.elapsed());
+    }
+}
+
+/// A loop that could be made row by row, but would need an array for each lane at once.
+#[test]
+fn large_local_arrays_are_for_one_lane_at_a_time() {
+    let text = "program p { workgroup_size 1024; buffer o: output u32[4096]; local own: u32[600000];
+        own[5] = global_id.x;
+        for k in 0..4 { o[global_id.x + k * 1024] = own[5] + k; } }";
+    let program = Program::parse(text).expect("a program");
+    backend(1).compile_native_shared(&program, &DispatchConfig::new()).expect("there is room");
+}

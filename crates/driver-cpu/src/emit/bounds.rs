@@ -16,6 +16,9 @@ use cranelift_codegen::ir::{self, InstBuilder};
 use vyre_foundation::{BinOp, Element, Literal, Type, UnOp};
 use vyre_lower::{Id, Item, ItemId, RegionId, Value, ValueId};
 
+/// The largest index by which a buffer of any length is taken to be accessed inside.
+const LIKELY: u64 = u16::MAX as u64;
+
 /// An access to memory: an item, or a row that loads.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub(super) enum Access {
@@ -145,6 +148,10 @@ impl Emitter<'_, '_> {
             if largest < u64::from(count) {
                 search.proven.push(access);
             }
+            return;
+        }
+        // Nearly no buffer is that long, and where the guard fails all that is guarded is checked.
+        if matches!(largest, Largest::Known(largest) if largest > LIKELY) {
             return;
         }
         let largest = self.materialise(largest);

@@ -1,9 +1,9 @@
 //! The rounds of loops, and how often they look whether work is to stop.
 //!
-//! Work must stop soon after it is told to, in a loop too. But a loop that is short because its ends are constants needs
-//! not look at all: what is around it does. And one that counts looks after [`CHUNK`] rounds: it goes on to a *limit*
-//! instead of its end, and only there looks whether to stop and where the next limit is. The number that it counts goes
-//! around in 64 bits, as addresses need it.
+//! Work must stop soon after it is told to, in a loop too. A loop with others in it looks in every round. Of those without,
+//! one that is short because its ends are constants needs not look at all: what is around it does. And one that counts
+//! looks after [`CHUNK`] rounds: it goes on to a *limit* instead of its end, and only there looks whether to stop and where
+//! the next limit is. The number that it counts goes around in 64 bits, as addresses need it.
 //!
 //! A loop of lanes that counts through buffers, as one over the neighbours of a node does, is there twice: where its end
 //! is not behind those of the buffers, one runs that does not check.
@@ -11,14 +11,11 @@
 use super::bounds::Access;
 use super::conditions::Terms;
 use super::{Emitter, LoopParts, clif_type};
-use crate::shape::Level;
+use crate::shape::{CHUNK, Level, Rounds};
 use cranelift_codegen::ir::condcodes::IntCC;
 use cranelift_codegen::ir::types::{I32, I64};
 use cranelift_codegen::ir::{self, Block, BlockArg, InstBuilder};
 use vyre_lower::{Counter, Item, ItemId, RegionId, Value, ValueId};
-
-/// How many rounds a loop makes before it looks whether work is to stop.
-const CHUNK: i64 = 256;
 
 /// The most rows and items of a loop that is there twice.
 const SMALL: usize = 64;
@@ -52,12 +49,10 @@ impl Emitter<'_, '_> {
         let counter = kernel.counter(id)?;
         let Terms { leaves, is_all, .. } = Terms::of(kernel, again, true);
         let has_counter = leaves.contains(&(counter.more, true));
-        let others = leaves.into_iter().filter(|(leaf, _)| *leaf != counter.more).collect();
-        (is_all && has_counter && !self.shape.is_quick(id)).then(|| Counted {
-            counter,
-            next: next[counter.index],
-            others,
-        })
+        // A loop may be left by the same condition that it goes on by.
+        let others = leaves.into_iter().filter(|leaf| *leaf != (counter.more, true)).collect();
+        let is_chunked = self.shape.rounds[id.index()] == Rounds::Chunked;
+        (is_all && has_counter && is_chunked).then(|| Counted { counter, next: next[counter.index], others })
     }
 
     /// A loop of lanes. One that counts through buffers has a version without checks of that.
@@ -159,7 +154,7 @@ impl Emitter<'_, '_> {
     fn limit_from(&mut self, counted: &Counted, number: ir::Value) -> ir::Value {
         let end = self.index(counted.counter.end);
         let left = self.b.ins().isub(end, number);
-        let most = self.b.ins().iconst(I64, CHUNK);
+        let most = self.b.ins().iconst(I64, i64::from(CHUNK));
         let rounds = self.b.ins().umin(left, most);
         self.b.ins().iadd(number, rounds)
     }

@@ -5,7 +5,7 @@ use super::slots::Key;
 use super::{Emitter, clif_type};
 use crate::calls::SubgroupCode;
 use crate::context::{Calls, Context, Left, Next};
-use crate::shape::Level;
+use crate::shape::{Level, Rounds};
 use cranelift_codegen::ir::condcodes::IntCC;
 use cranelift_codegen::ir::types::I32;
 use cranelift_codegen::ir::{self, AbiParam, InstBuilder, MemFlagsData};
@@ -21,9 +21,9 @@ impl Emitter<'_, '_> {
         self.leave_if(stop);
     }
 
-    /// The same in each round of a loop, unless it is quick.
+    /// The same in each round of a loop, unless that makes few.
     pub(super) fn check_stop_in(&mut self, id: ItemId) {
-        if !self.shape.is_quick(id) {
+        if !matches!(self.shape.rounds[id.index()], Rounds::Few(_)) {
             self.check_stop();
         }
     }
