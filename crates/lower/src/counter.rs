@@ -56,3 +56,46 @@ fn word(kernel: &Kernel, row: ValueId) -> Option<u32> {
         _ => None,
     }
 }
+
+/// Where an index is always inside a buffer.
+impl Kernel {
+    /// Whether an index is inside a buffer wherever it is computed, because it is the number of a loop through the
+    /// buffer: through its elements, or through groups of them, as in `b[k * 4 + 3]` for `k` in `0..len(b) / 4`.
+    pub fn walks_inside(&self, buffer: u32, index: ValueId) -> bool {
+        let (scaled, offset) = self.with_constant(BinOp::Add, index).unwrap_or((index, 0));
+        let (group, size) = self.with_factor(BinOp::Mul, BinOp::Shl, scaled).unwrap_or((scaled, 1));
+        let Value::Param { item, index: number, .. } = self.value(group) else { return false };
+        let Some(Counter { index, end, .. }) = self.counter(item) else { return false };
+        let (all, groups_of) = self.with_factor(BinOp::Div, BinOp::Shr, end).unwrap_or((end, 1));
+        let inside = match (self.value(all), self.buffers[buffer as usize].count()) {
+            // The last group ends at or before the end, so it is enough to stay in a group.
+            (Value::Len(of), _) => of == buffer && size <= groups_of && offset < groups_of,
+            (Value::Const(Literal::U32(end)), Some(count)) if groups_of == 1 => {
+                let last = u64::from(end.saturating_sub(1)) * u64::from(size) + u64::from(offset);
+                last < u64::from(count)
+            }
+            _ => false,
+        };
+        inside && index == number as usize
+    }
+
+    /// The operands of an operator on `u32` of which one, by rights the second, is a constant.
+    fn with_constant(&self, operator: BinOp, row: ValueId) -> Option<(ValueId, u32)> {
+        match self.value(row) {
+            Value::Binary { op, ty: Type::U32, a, b } if op == operator => match word(self, b) {
+                Some(constant) => Some((a, constant)),
+                None if matches!(op, BinOp::Add | BinOp::Mul) => Some((b, word(self, a)?)),
+                None => None,
+            },
+            _ => None,
+        }
+    }
+
+    /// What is multiplied or divided and by what, if by a constant, be it by a shift.
+    fn with_factor(&self, by_factor: BinOp, by_shift: BinOp, row: ValueId) -> Option<(ValueId, u32)> {
+        self.with_constant(by_factor, row).or_else(|| {
+            let (shifted, count) = self.with_constant(by_shift, row)?;
+            Some((shifted, 1 << (count % 32)))
+        })
+    }
+}

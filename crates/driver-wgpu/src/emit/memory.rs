@@ -159,6 +159,9 @@ impl Emitter<'_> {
         if let (Some(index), Some(count)) = (constant, count) {
             return Ok(if index < count { Inside::Always } else { Inside::Never });
         }
+        if self.kernel.walks_inside(buffer, index) {
+            return Ok(Inside::Always);
+        }
         let index = self.get(index)?;
         Ok(Inside::Where(self.b.less(index, length)))
     }

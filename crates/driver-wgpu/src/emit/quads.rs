@@ -92,12 +92,12 @@ impl Emitter<'_> {
         let vector = match self.groups.loaded.get(&(buffer, base)) {
             Some(loaded) => *loaded,
             None => {
-                let first = self.get(base)?;
-                let length = self.length(buffer);
-                let inside = self.b.less(first, length);
-                let zero = self.b.u32(0);
-                let safe = self.b.select(inside, first, zero);
-                let number = self.b.shr_by(safe, 2);
+                let mut first = self.get(base)?;
+                if let Inside::Where(inside) = self.inside(buffer, base)? {
+                    let zero = self.b.u32(0);
+                    first = self.b.select(inside, first, zero);
+                }
+                let number = self.b.shr_by(first, 2);
                 let Some(global) = self.only_window(buffer) else { return Ok(None) };
                 let global = self.b.global_value(global);
                 let pointer = self.b.access(global, number);
