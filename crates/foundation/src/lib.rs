@@ -1,8 +1,8 @@
 //! The vyre program: what a person writes, what it means and how it is checked.
 //!
 //! A [`Program`] is a tree made for people: buffers, pure functions and one body of statements. It comes from
-//! the [text format](text), from the constructors of [`Program`], [`Node`] and [`Expr`], or from the binary
-//! [wire] form, and goes back to each of them without loss. [`validate()`] proves that it is well formed:
+//! the [text format](text), from the typed [builder](build), from the constructors of [`Program`], [`Node`] and
+//! [`Expr`], or from the binary [wire] form, and goes back to each of them without loss. [`validate()`] proves that it is well formed:
 //! names, types, limits and the uniformity of control around barriers. [`arith`] and [`element`] define what
 //! each operation computes; everything that executes programs is measured against them.
 //!
@@ -12,6 +12,7 @@
 pub mod arith;
 mod bind;
 mod buffer;
+pub mod build;
 pub mod diagnostic;
 pub mod element;
 mod expr;

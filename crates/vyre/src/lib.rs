@@ -44,13 +44,11 @@
 //! [`BackendExt`] has everything that a backend gives its users: dispatches over bytes, asynchronous ones, resident
 //! memory, compiled pipelines, telemetry.
 
-pub mod build;
-
-pub use build::{BuildError, program};
 pub use vyre_driver::{
     BackendExt, DeviceBuffer, DispatchConfig, Error, Requirements, VyreBackend, acquire, acquire_preferred,
 };
 pub use vyre_foundation::Program;
+pub use vyre_foundation::build::{self, BuildError, program};
 
 use std::sync::Arc;
 // A backend is known once its crate is linked in.
@@ -63,9 +61,8 @@ pub fn backend() -> Result<Arc<dyn VyreBackend>, Error> {
 
 /// What programs written in Rust need.
 pub mod prelude {
-    pub use crate::build::{Buffer, BuildError, Function, IntoValue, Kernel, Value, Var, access, bf16, f16};
     pub use vyre_driver::{BackendExt, DeviceBuffer, DispatchConfig};
-    pub use vyre_foundation::{MemoryOrdering, Program, Scope};
+    pub use vyre_foundation::build::prelude::*;
 }
 
 /// The Rust in the README is a test.

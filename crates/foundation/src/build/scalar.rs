@@ -1,8 +1,8 @@
 //! Which types there are, and what each of them can do.
 
 use super::Value;
+use crate::{Element, Expr, Type, UnOp};
 use half::{bf16, f16};
-use vyre_foundation::{Element, Expr, Type, UnOp};
 
 mod sealed {
     pub trait Sealed {}

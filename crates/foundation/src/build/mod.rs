@@ -18,7 +18,7 @@
 //! - What nothing uses is left out, except for effects.
 //!
 //! ```
-//! let program = vyre::program("swap", |k| {
+//! let program = vyre_foundation::build::program("swap", |k| {
 //!     let x = k.read_write::<u32>("x");
 //!     let (a, b) = (x.load(0), x.load(1));
 //!     x.store(0, b);
@@ -35,7 +35,7 @@
 //! }
 //! "
 //! );
-//! # Ok::<(), vyre::BuildError>(())
+//! # Ok::<(), vyre_foundation::build::BuildError>(())
 //! ```
 //!
 //! Rust's own `if`, `for` and functions run while the program is built: a Rust loop repeats statements. A loop
@@ -78,19 +78,25 @@ pub use kernel::{Axes, Kernel, Var};
 pub use scalar::{AtomicElement, Bits, Integer, IntoValue, Number, SameBits, Scalar, Signed, Storable};
 pub use value::Value;
 
+use crate::{Name, Program};
 use state::{Open, State};
-use vyre_foundation::{Name, Program};
+
+/// What programs written in Rust need.
+pub mod prelude {
+    pub use super::{Buffer, BuildError, Function, IntoValue, Kernel, Value, Var, access, bf16, f16};
+    pub use crate::{MemoryOrdering, Program, Scope};
+}
 
 /// Builds a program and validates it.
 ///
 /// ```
-/// use vyre::prelude::*;
+/// use vyre_foundation::build::prelude::*;
 ///
 /// fn lerp(a: Value<f32>, b: Value<f32>, t: Value<f32>) -> Value<f32> {
 ///     (b - a).fma(t, a)
 /// }
 ///
-/// let program = vyre::program("blend", |k| {
+/// let program = vyre_foundation::build::program("blend", |k| {
 ///     k.workgroup_size(64);
 ///     let (a, b) = (k.read::<f32>("a"), k.read::<f32>("b"));
 ///     let out = k.write::<f32>("out");

@@ -2,9 +2,9 @@
 
 use super::Value;
 use super::scalar::{Bits, Integer, IntoValue, Number, Signed};
+use crate::{BinOp, UnOp};
 use std::ops;
 use std::panic::Location;
-use vyre_foundation::{BinOp, UnOp};
 
 /// An operator, its assigning form, and the same with a Rust number on the left.
 macro_rules! operator {

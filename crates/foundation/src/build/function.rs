@@ -4,10 +4,10 @@ use super::scalar::{IntoValue, Scalar};
 use super::state::{Kind, Op, Repr, Routine, VarId};
 use super::value::hole;
 use super::{Kernel, Value, state};
+use crate::{Expr, Name, Type};
 use std::fmt;
 use std::marker::PhantomData;
 use std::panic::Location;
-use vyre_foundation::{Expr, Name, Type};
 
 /// A pure function of the program; [`Kernel::function`] makes one. `Args` is a tuple of one to four types.
 pub struct Function<Args, R: Scalar> {
@@ -58,8 +58,8 @@ impl Kernel {
     /// A pure function: what `body` computes from its parameters, whose types are written out.
     ///
     /// ```
-    /// # use vyre::prelude::*;
-    /// # let program = vyre::program("p", |k| {
+    /// # use vyre_foundation::build::prelude::*;
+    /// # let program = vyre_foundation::build::program("p", |k| {
     /// # let y = k.output::<f32>("y").with_count(1);
     /// let mix = k.function("mix", |a: Value<f32>, b: Value<f32>, t: Value<f32>| a + (b - a) * t);
     /// y.store(0, mix.call(1.0, 3.0, 0.5));

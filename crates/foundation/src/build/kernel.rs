@@ -5,18 +5,18 @@ use super::scalar::{Integer, IntoValue, Scalar, Storable};
 use super::state::{self, Action, At, Kind, Op, Repr, State};
 use super::value::hole;
 use super::{Buffer, Value, access};
+use crate::{Axis, BufferDecl, Expr, MemoryOrdering, Name, Scope, SubgroupOp, WorkgroupSize};
 use std::fmt;
 use std::marker::PhantomData;
 use std::panic::Location;
-use vyre_foundation::{Axis, BufferDecl, Expr, MemoryOrdering, Name, Scope, SubgroupOp, WorkgroupSize};
 
 /// The program that is being built. [`program`](super::program) gives one to its closure.
 ///
 /// Statements stand where their methods are called. Bodies are closures; `k` can be used inside them:
 ///
 /// ```
-/// use vyre::prelude::*;
-/// let program = vyre::program("sums", |k| {
+/// use vyre_foundation::build::prelude::*;
+/// let program = vyre_foundation::build::program("sums", |k| {
 ///     let data = k.read::<u32>("data");
 ///     let sums = k.output::<u32>("sums").with_count(8);
 ///     let row = k.global_id().x;
@@ -98,7 +98,7 @@ impl Kernel {
     fn declare<E: Storable, A: access::Access>(
         &self,
         at: At,
-        declare: impl FnOnce(Name, vyre_foundation::Element) -> BufferDecl,
+        declare: impl FnOnce(Name, crate::Element) -> BufferDecl,
         name: impl Into<Name>,
     ) -> Buffer<E, A> {
         let number = self.with(at, |state| {
@@ -255,8 +255,8 @@ impl Kernel {
     /// Runs `then` where `cond` holds. The result takes `else_` and `else_if`.
     ///
     /// ```
-    /// # use vyre::prelude::*;
-    /// # vyre::program("p", |k| {
+    /// # use vyre_foundation::build::prelude::*;
+    /// # vyre_foundation::build::program("p", |k| {
     /// # let (x, y) = (k.read::<f32>("x"), k.output::<f32>("y").with_count(4));
     /// # let i = k.global_id().x;
     /// k.if_(x.load(i).lt(0.0), || y.store(i, -1.0))

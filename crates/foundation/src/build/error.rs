@@ -1,12 +1,12 @@
 //! What is wrong with a program that was built in Rust, and where in the Rust source.
 
 use super::emit::Lines;
+use crate::diagnostic::{Cause, Place};
+use crate::{Body, Diagnostic, Diagnostics, Event, Node, Program, Walk};
 use rustc_hash::FxHashMap;
 use std::fmt;
 use std::panic::Location;
 use thiserror::Error;
-use vyre_foundation::diagnostic::{Cause, Place};
-use vyre_foundation::{Body, Diagnostic, Diagnostics, Event, Node, Program, Walk};
 
 /// What is wrong.
 #[derive(Clone, PartialEq, Debug, Error)]
@@ -115,7 +115,7 @@ impl fmt::Display for Mistake {
 /// Each says where in the Rust source it was made:
 ///
 /// ```
-/// let error = vyre::program("p", |k| k.break_()).unwrap_err();
+/// let error = vyre_foundation::build::program("p", |k| k.break_()).unwrap_err();
 /// assert_eq!(error.mistakes()[0].what.code(), "V017");
 /// assert!(error.to_string().contains(".rs:"));
 /// ```

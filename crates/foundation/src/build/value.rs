@@ -2,10 +2,10 @@
 
 use super::scalar::{Integer, IntoValue, Number, SameBits, Scalar, Signed};
 use super::state::{self, At, Kind, Repr};
+use crate::{BinOp, Expr, UnOp};
 use std::fmt;
 use std::marker::PhantomData;
 use std::panic::Location;
-use vyre_foundation::{BinOp, Expr, UnOp};
 
 /// A value of the program that is being built.
 ///
@@ -14,14 +14,14 @@ use vyre_foundation::{BinOp, Expr, UnOp};
 /// for the types that the language allows:
 ///
 /// ```compile_fail
-/// # use vyre::prelude::*;
+/// # use vyre_foundation::build::prelude::*;
 /// fn wrong(x: Value<f32>) -> Value<f32> {
 ///     x % 2.0 // there is no remainder of `f32`
 /// }
 /// ```
 ///
 /// ```compile_fail
-/// # use vyre::prelude::*;
+/// # use vyre_foundation::build::prelude::*;
 /// fn wrong(a: Value<u32>, b: Value<i32>) -> Value<u32> {
 ///     a + b // nothing converts by itself: `a + b.cast::<u32>()`
 /// }
@@ -131,7 +131,7 @@ impl<T: Scalar> Value<T> {
     /// The same bits as another type of the same width. A NaN becomes the canonical one.
     ///
     /// ```compile_fail
-    /// # use vyre::prelude::*;
+    /// # use vyre_foundation::build::prelude::*;
     /// fn wrong(x: Value<f32>) -> Value<u64> {
     ///     x.bitcast() // 32 bits are not 64
     /// }

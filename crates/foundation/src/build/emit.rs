@@ -2,8 +2,8 @@
 
 use super::plan::Plan;
 use super::state::{Action, At, BlockId, ENTRY, ItemId, Kind, Op, Routine, State, VarId};
+use crate::{Body, Expr, Function, Name, Node, Program, is_identifier, is_reserved};
 use rustc_hash::{FxHashMap, FxHashSet};
-use vyre_foundation::{Body, Expr, Function, Name, Node, Program, is_identifier, is_reserved};
 
 /// The lines of the Rust source that built the parts of a program.
 pub(super) struct Lines {

@@ -5,11 +5,11 @@
 //! end, when it is known how often each value is used.
 
 use super::error::{Mistake, What};
+use crate::{BufferDecl, Expr, MemoryOrdering, Name, Program, Type, WorkgroupSize};
 use std::cell::RefCell;
 use std::marker::PhantomData;
 use std::panic::Location;
 use std::sync::atomic::{AtomicU64, Ordering};
-use vyre_foundation::{BufferDecl, Expr, MemoryOrdering, Name, Program, Type, WorkgroupSize};
 
 pub(super) type At = &'static Location<'static>;
 pub(super) type ItemId = u32;
@@ -187,7 +187,7 @@ pub(super) type OneThread = PhantomData<*const ()>;
 /// A value as a handle holds it: a constant, or an item of a build.
 #[derive(Clone, Copy)]
 pub(super) enum Repr {
-    Constant(vyre_foundation::Literal),
+    Constant(crate::Literal),
     Item { build: u64, id: ItemId },
 }
 

@@ -4,10 +4,10 @@ use super::Value;
 use super::scalar::{AtomicElement, IntoValue, Scalar, Storable};
 use super::state::{self, Action, Kind, Repr};
 use super::value::hole;
+use crate::{AtomicOp, BufferDecl, Expr, MemoryOrdering, Name, Scope};
 use std::fmt;
 use std::marker::PhantomData;
 use std::panic::Location;
-use vyre_foundation::{AtomicOp, BufferDecl, Expr, MemoryOrdering, Name, Scope};
 
 /// Who fills a buffer, what the program may do with it and who gets it back.
 ///
@@ -15,13 +15,13 @@ use vyre_foundation::{AtomicOp, BufferDecl, Expr, MemoryOrdering, Name, Scope};
 /// on several kinds of buffers:
 ///
 /// ```
-/// use vyre::prelude::*;
+/// use vyre_foundation::build::prelude::*;
 /// fn first<A: access::Load>(buffer: Buffer<f32, A>) -> Value<f32> {
 ///     buffer.load(0)
 /// }
 /// ```
 pub mod access {
-    use vyre_foundation::BufferAccess;
+    use crate::BufferAccess;
 
     mod sealed {
         pub trait Sealed {}
@@ -95,28 +95,28 @@ pub mod access {
 /// What its access does not allow does not compile:
 ///
 /// ```compile_fail
-/// # use vyre::prelude::*;
+/// # use vyre_foundation::build::prelude::*;
 /// fn wrong(x: Buffer<f32, access::Read>) {
 ///     x.store(0, 1.0); // the caller's data is only read
 /// }
 /// ```
 ///
 /// ```compile_fail
-/// # use vyre::prelude::*;
+/// # use vyre_foundation::build::prelude::*;
 /// fn wrong(x: Buffer<f32, access::ReadWrite>) {
 ///     x.atomic_add(0, 1.0); // there are no atomics on `f32`
 /// }
 /// ```
 ///
 /// ```compile_fail
-/// # use vyre::prelude::*;
+/// # use vyre_foundation::build::prelude::*;
 /// fn wrong(x: Buffer<f32, access::Write>) -> Value<f32> {
 ///     x.load(0) // an `output` buffer can be loaded
 /// }
 /// ```
 ///
 /// ```compile_fail
-/// # use vyre::prelude::*;
+/// # use vyre_foundation::build::prelude::*;
 /// fn wrong(x: Buffer<u32, access::Workgroup>) -> Value<u32> {
 ///     x.grid_uniform_load(0) // workgroups do not share it
 /// }
@@ -260,7 +260,7 @@ impl<E: AtomicElement, A: access::Atomic> Buffer<E, A> {
     /// The same buffer, whose atomics through this handle have `ordering`.
     ///
     /// ```
-    /// # use vyre::prelude::*;
+    /// # use vyre_foundation::build::prelude::*;
     /// fn publish(flag: Buffer<u32, access::Scratch>) {
     ///     flag.ordered(MemoryOrdering::Release).atomic_store(0, 1);
     /// }
