@@ -1,11 +1,12 @@
-//! Gives the code generator a fingerprint: compiled programs on disk are of one version of its source.
+//! Gives the code generator a fingerprint: compiled programs on disk are of one version of its source, and of the
+//! optimizer's, which is not linked in here but decides what is compiled.
 
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::path::Path;
 
 fn main() {
     let mut hasher = DefaultHasher::new();
-    for folder in ["src", "../lower/src", "../foundation/src"] {
+    for folder in ["src", "../lower/src", "../foundation/src", "../self-substrate/src"] {
         println!("cargo::rerun-if-changed={folder}");
         hash_folder(Path::new(folder), &mut hasher);
     }

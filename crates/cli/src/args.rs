@@ -29,6 +29,8 @@ pub(crate) enum Command {
     Fmt(FmtArgs),
     /// Show the segments and the schedule that grid barriers give where the device does not keep them itself
     Split(SplitArgs),
+    /// Print what the optimizer makes of a program
+    Opt(OptArgs),
     /// Print what a backend makes of a program
     Emit(EmitArgs),
     /// List the backends, what each has, and why one is missing
@@ -149,7 +151,7 @@ pub struct RunArgs {
     /// How to carry out grid barriers
     #[arg(long, value_enum, default_value = "auto")]
     pub route: Route,
-    /// Optimise the program before it runs, where the backend has an optimizer; the bytes are the same
+    /// Optimise the program before it runs; the bytes are the same. On by default, but not for the reference
     #[arg(long, overrides_with = "no_optimize")]
     pub optimize: bool,
     /// Run the program as it is written
@@ -205,9 +207,33 @@ pub(crate) struct EmitArgs {
     /// Let code for CPUs compute several invocations at once
     #[arg(long, value_enum, default_value = "on")]
     pub(crate) simd: OnOff,
+    /// Take the program as it is written
+    #[arg(long)]
+    pub(crate) no_optimize: bool,
     /// Write it to a file
     #[arg(long, value_name = "PATH")]
     pub(crate) out: Option<PathBuf>,
+}
+
+#[derive(Args, Debug)]
+pub(crate) struct OptArgs {
+    /// The program, a .vyre text
+    pub(crate) file: PathBuf,
+    /// Print what was done instead: rows and items after each pass, and how often each rule was applied
+    #[arg(long)]
+    pub(crate) stats: bool,
+    /// Print what changed instead, against the program that comes back when nothing is optimised
+    #[arg(long, conflicts_with = "stats")]
+    pub(crate) diff: bool,
+    /// Stop after N changes: between two numbers of which only the larger gives a wrong program stands the wrong change
+    #[arg(long, value_name = "N")]
+    pub(crate) opt_fuel: Option<u64>,
+    /// Write the program after each pass to a file in this folder
+    #[arg(long, value_name = "DIR")]
+    pub(crate) dump: Option<PathBuf>,
+    /// Print one JSON object
+    #[arg(long, conflicts_with = "diff")]
+    pub(crate) json: bool,
 }
 
 #[derive(Args, Debug)]
@@ -220,6 +246,9 @@ pub(crate) struct SplitArgs {
     /// Print the programs of the segments
     #[arg(long, conflicts_with = "json")]
     pub(crate) programs: bool,
+    /// Take the program as it is written
+    #[arg(long)]
+    pub(crate) no_optimize: bool,
     /// The number of workgroups on each axis: says how many bytes this grid needs
     #[arg(long, value_name = "X[,Y[,Z]]", value_parser = grid)]
     pub(crate) grid: Option<[u32; 3]>,

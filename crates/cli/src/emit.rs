@@ -21,7 +21,7 @@ pub(crate) fn command(args: &EmitArgs) -> ExitCode {
 
 fn emit(args: &EmitArgs) -> Result<(), Failure> {
     let source = Source::read(&args.file)?;
-    let unit = Unit::of(&source.program).map_err(|error| source.failure(error))?;
+    let unit = source.unit(!args.no_optimize)?;
     let bytes = match args.target {
         Target::Clif => of_cpu(&unit, Listing::Clif, args.simd)?,
         Target::Asm => of_cpu(&unit, Listing::Asm, args.simd)?,

@@ -1,7 +1,7 @@
 //! The command line of vyre, as a library so that tests run what the binary runs.
 //!
 //! `args` says what can be asked for, `source` reads programs, `values` turns the values of `--in` into bytes,
-//! `run`, `check`, `fmt`, `split`, `emit` and `devices` are the commands, `report` prints what came out, and `failure`
+//! `run`, `check`, `fmt`, `split`, `opt`, `emit` and `devices` are the commands, `report` prints what came out, and `failure`
 //! what went wrong. While a program runs, `progress` tells a person so, and `trace` records where the time goes.
 
 mod args;
@@ -11,6 +11,7 @@ mod emit;
 pub mod failure;
 mod fmt;
 mod npy;
+mod opt;
 mod print;
 mod progress;
 mod report;
@@ -39,6 +40,7 @@ pub fn main() -> ExitCode {
         Command::Check(args) => check::command(&args),
         Command::Fmt(args) => fmt::command(&args),
         Command::Split(args) => split::command(&args),
+        Command::Opt(args) => opt::command(&args),
         Command::Emit(args) => emit::command(&args),
         Command::Devices(args) => devices::command(&args),
     }

@@ -10,8 +10,8 @@ use std::process::ExitCode;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 use vyre_driver::{
-    BackendExt, Counters, DispatchConfig, DispatchOutput, Error, Feature, FloatMode, Requirements,
-    VyreBackend, acquire, acquire_preferred, registry,
+    BackendExt, Counters, DispatchConfig, DispatchOutput, Error, Feature, FloatMode, Optimization,
+    Requirements, VyreBackend, acquire, acquire_preferred, registry,
 };
 use vyre_driver_cpu::{CpuBackend, CpuOptions};
 use vyre_driver_wgpu::{WgpuBackend, WgpuOptions};
@@ -170,6 +170,12 @@ fn settings(args: &RunArgs) -> Result<DispatchConfig, Failure> {
         float_mode: match args.float {
             Float::Exact => FloatMode::Exact,
             Float::Native => FloatMode::Native,
+        },
+        optimization: match args.backend {
+            // What a program means is what it says.
+            Backend::Reference if !args.optimize => Optimization::Off,
+            _ if args.no_optimize => Optimization::Off,
+            _ => Optimization::On,
         },
         timeout: args.timeout,
         threads: args.threads.map(|threads| threads as usize),

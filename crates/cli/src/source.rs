@@ -2,7 +2,7 @@
 
 use crate::failure::{Failure, read_text};
 use std::path::{Path, PathBuf};
-use vyre_driver::Error;
+use vyre_driver::{Error, Unit};
 use vyre_foundation::{Diagnostics, Program};
 
 /// A program with the text that errors are drawn over.
@@ -21,6 +21,12 @@ impl Source {
             Ok(program) => Ok(Source { path: path.to_owned(), text, program }),
             Err(found) => Err(Failure::Program { path: path.to_owned(), text, found }),
         }
+    }
+
+    /// The program, valid; its kernel may be an optimised one.
+    pub(crate) fn unit(&self, is_optimized: bool) -> Result<Unit, Failure> {
+        let unit = Unit::of(&self.program).map_err(|error| self.failure(error))?;
+        Ok(if is_optimized { unit.optimized() } else { unit })
     }
 
     /// What an error of the driver is for whoever wrote the file.

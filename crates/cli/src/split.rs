@@ -7,7 +7,6 @@ use crate::source::Source;
 use serde_json::{Value, json};
 use std::fmt::Write;
 use std::process::ExitCode;
-use vyre_driver::Unit;
 use vyre_driver::grid_sync::{Extent, Purpose, Schedule, Storage, Traffic};
 use vyre_foundation::Program;
 
@@ -23,7 +22,7 @@ pub(crate) fn command(args: &SplitArgs) -> ExitCode {
 
 fn split(args: &SplitArgs) -> Result<(), Failure> {
     let source = Source::read(&args.file)?;
-    let unit = Unit::of(&source.program).map_err(|error| source.failure(error))?;
+    let unit = source.unit(!args.no_optimize)?;
     let schedule = unit.schedule()?;
     if args.json {
         return print::out(&format!("{}\n", describe(&source.program, &schedule, args.grid)));

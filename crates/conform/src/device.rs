@@ -3,7 +3,7 @@
 use crate::{Case, Executor, Failure, Observed};
 use std::sync::Arc;
 use std::time::Duration;
-use vyre_driver::{BackendExt, DispatchConfig, Error, Route, VyreBackend};
+use vyre_driver::{BackendExt, DispatchConfig, Error, Optimization, Route, VyreBackend};
 
 /// A backend that runs cases.
 ///
@@ -19,13 +19,15 @@ pub struct Device {
     backend: Arc<dyn VyreBackend>,
     threads: Option<usize>,
     route: Route,
+    optimization: Optimization,
     patience: Duration,
 }
 
 impl Device {
     /// This backend, with as many threads as it likes and far more time than a generated case needs.
     pub fn new(backend: Arc<dyn VyreBackend>) -> Device {
-        Device { backend, threads: None, route: Route::Auto, patience: Duration::from_secs(300) }
+        let (route, optimization) = (Route::Auto, Optimization::On);
+        Device { backend, threads: None, route, optimization, patience: Duration::from_secs(300) }
     }
 
     /// With at most so many threads.
@@ -38,6 +40,12 @@ impl Device {
     #[must_use]
     pub fn with_route(self, route: Route) -> Device {
         Device { route, ..self }
+    }
+
+    /// With programs as they are written, or optimised, if an optimizer is linked in.
+    #[must_use]
+    pub fn with_optimization(self, optimization: Optimization) -> Device {
+        Device { optimization, ..self }
     }
 
     /// How the case is dispatched.
@@ -60,11 +68,15 @@ impl Executor for Device {
         if self.route != Route::Auto {
             name += &format!(", {}", self.route);
         }
+        if self.optimization == Optimization::Off {
+            name += ", not optimised";
+        }
         name
     }
 
     fn run(&self, case: &Case) -> Result<Observed, Failure> {
         let config = Device::config(case).timeout(self.patience).route(self.route);
+        let config = config.optimization(self.optimization);
         let config = DispatchConfig { threads: self.threads, ..config };
         match self.backend.dispatch_borrowed(&case.program, &case.input_slices(), &config) {
             Ok(output) => Ok(Observed::Outputs {

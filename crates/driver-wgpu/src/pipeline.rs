@@ -181,7 +181,7 @@ impl WgpuPipeline {
 /// The kernel of a program in which only those float operations are left that the device does; none where the unit's
 /// own kernel is that.
 pub(crate) fn legal_kernel(unit: &Unit, floats: Floats) -> Option<Kernel> {
-    unit.needs().floats.then(|| lower(&legalize(unit.program(), &floats.legal)))
+    unit.needs().floats.then(|| lower(&legalize(unit.code(), &floats.legal)))
 }
 
 fn build_pipeline(

@@ -49,6 +49,16 @@ impl fmt::Display for FloatMode {
     }
 }
 
+/// Whether the optimizer improves a program before it is compiled.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
+pub enum Optimization {
+    /// It does, where one is linked in.
+    #[default]
+    On,
+    /// It does not.
+    Off,
+}
+
 /// What decides the code of a program, besides the program.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
 pub struct CompileOptions {
@@ -79,6 +89,8 @@ pub struct DispatchConfig {
     pub route: Route,
     /// Which floats.
     pub float_mode: FloatMode,
+    /// Whether the program is optimised.
+    pub optimization: Optimization,
     /// How long the dispatch may take.
     pub timeout: Option<Duration>,
     /// How much memory the dispatch may use.
@@ -141,6 +153,13 @@ impl DispatchConfig {
     #[must_use]
     pub fn float_mode(mut self, mode: FloatMode) -> DispatchConfig {
         self.float_mode = mode;
+        self
+    }
+
+    /// With the program as it was written, or optimised.
+    #[must_use]
+    pub fn optimization(mut self, optimization: Optimization) -> DispatchConfig {
+        self.optimization = optimization;
         self
     }
 

@@ -1,7 +1,7 @@
 //! What users dispatch: a program, or a program that was compiled before.
 
 use crate::backend::{CompiledPipeline, VyreBackend};
-use crate::config::{CompileOptions, DispatchConfig, FloatMode, Route};
+use crate::config::{CompileOptions, DispatchConfig, FloatMode, Optimization, Route};
 use crate::error::{Error, Result};
 use crate::grid_sync::{Schedule, Segment};
 use crate::profile::{DeviceProfile, Feature};
@@ -18,6 +18,7 @@ pub struct Pipeline {
     whole: Option<Arc<dyn CompiledPipeline>>,
     split: Arc<OnceLock<Split>>,
     options: CompileOptions,
+    is_optimized: bool,
     backend: &'static str,
 }
 
@@ -108,6 +109,7 @@ impl<'a> Work<'a> {
     pub(crate) fn pipeline(self, backend: &dyn VyreBackend, config: &DispatchConfig) -> Result<Pipeline> {
         let options = config.compile_options();
         let program = self.program();
+        let is_optimized = config.optimization == Optimization::On;
         let size: Option<WorkgroupSize> =
             config.workgroup_size.filter(|size| *size != program.workgroup_size());
         let unit = match (size, self) {
@@ -116,14 +118,18 @@ impl<'a> Work<'a> {
             (None, Work::Pipeline(pipeline)) if pipeline.backend != backend.profile().backend => {
                 return Err(Error::foreign_pipeline(backend.profile().backend));
             }
-            (None, Work::Pipeline(pipeline)) if pipeline.options == options => {
+            (None, Work::Pipeline(pipeline))
+                if pipeline.options == options && pipeline.is_optimized == is_optimized =>
+            {
                 return pipeline.clone().with_code(backend, config.route);
             }
-            (None, Work::Pipeline(pipeline)) => pipeline.unit.clone(),
+            (None, Work::Pipeline(pipeline)) => Unit::of(pipeline.program())?,
         };
+        let unit = if is_optimized { unit.optimized() } else { unit };
         check_features(backend.profile(), &unit, options)?;
         let (whole, split, backend_name) = (None, Arc::default(), backend.profile().backend);
-        Pipeline { unit, whole, split, options, backend: backend_name }.with_code(backend, config.route)
+        Pipeline { unit, whole, split, options, is_optimized, backend: backend_name }
+            .with_code(backend, config.route)
     }
 }
 

@@ -180,8 +180,8 @@ struct Pipeline {
 
 impl Pipeline {
     fn new(unit: &Unit) -> Result<Pipeline> {
-        let prepared = Prepared::new(unit.program()).map_err(|error| Error::Internal(error.to_string()))?;
-        let bytes = 1024 + 64 * unit.program().stats().expressions;
+        let prepared = Prepared::new(unit.code()).map_err(|error| Error::Internal(error.to_string()))?;
+        let bytes = 1024 + 64 * unit.code().stats().expressions;
         Ok(Pipeline { plan: BindingPlan::of(unit.program()), prepared, bytes })
     }
 }

@@ -24,6 +24,7 @@ use crate::profile::{DeviceProfile, Features};
 use crate::reference;
 use std::fmt;
 use std::sync::Arc;
+use vyre_lower::Kernel;
 
 pub use inventory::submit;
 
@@ -40,6 +41,22 @@ pub struct Registration {
 }
 
 inventory::collect!(Registration);
+
+/// What improves kernels. The crate that has it registers it, so a program that links that crate has it.
+#[derive(Debug)]
+pub struct Optimizer {
+    /// Its name, which is a part of the hash of what it improves.
+    pub name: &'static str,
+    /// Makes a kernel that gives the same bytes.
+    pub optimize: fn(&Kernel) -> Kernel,
+}
+
+inventory::collect!(Optimizer);
+
+/// The optimizer, if one is linked in.
+pub fn optimizer() -> Option<&'static Optimizer> {
+    inventory::iter::<Optimizer>.into_iter().next()
+}
 
 impl fmt::Debug for Registration {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

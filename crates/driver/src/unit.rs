@@ -3,6 +3,7 @@
 use crate::binding::BindingPlan;
 use crate::error::Result;
 use crate::grid_sync::{self, Schedule};
+use crate::registry::{Optimizer, optimizer};
 use indexmap::IndexMap;
 use std::sync::{Arc, LazyLock, OnceLock, PoisonError, RwLock};
 use vyre_foundation::{Event, Expr, Literal, MemoryOrdering, Node, Program, ProgramHash, Stats, Type, Walk};
@@ -17,6 +18,12 @@ pub struct Unit(Arc<Parts>);
 
 struct Parts {
     program: Program,
+    /// What improves its kernel, if something is to.
+    optimizer: Option<&'static Optimizer>,
+    /// The program of the improved kernel.
+    raised: OnceLock<Program>,
+    /// The same program with an improved kernel.
+    optimized: OnceLock<Unit>,
     needs: Needs,
     /// Statements and expressions.
     size: u64,
@@ -88,8 +95,51 @@ impl Unit {
         let needs = Needs::of(&program, &stats);
         let size = stats.statements + stats.expressions;
         let bindings = BindingPlan::of(&program);
+        Unit::with(program, None, needs, size, bindings)
+    }
+
+    fn with(
+        program: Program,
+        optimizer: Option<&'static Optimizer>,
+        needs: Needs,
+        size: u64,
+        bindings: BindingPlan,
+    ) -> Unit {
+        let (raised, optimized) = (OnceLock::new(), OnceLock::new());
         let (kernel, schedule) = (OnceLock::new(), OnceLock::new());
-        Unit(Arc::new(Parts { program, needs, size, bindings, kernel, schedule }))
+        Unit(Arc::new(Parts {
+            program,
+            optimizer,
+            raised,
+            optimized,
+            needs,
+            size,
+            bindings,
+            kernel,
+            schedule,
+        }))
+    }
+
+    /// The same program, whose kernel the optimizer improves when somebody first asks for it. It is the unit itself
+    /// where no optimizer is linked in.
+    #[must_use]
+    pub fn optimized(&self) -> Unit {
+        match (self.0.optimizer, optimizer()) {
+            (None, Some(optimizer)) => self
+                .0
+                .optimized
+                .get_or_init(|| {
+                    let Parts { program, needs, size, bindings, .. } = &*self.0;
+                    Unit::with(program.clone(), Some(optimizer), *needs, *size, bindings.clone())
+                })
+                .clone(),
+            _ => self.clone(),
+        }
+    }
+
+    /// Whether an optimizer improves the kernel.
+    pub fn is_optimized(&self) -> bool {
+        self.0.optimizer.is_some()
     }
 
     /// The unit of a program, validated now unless an equal program was validated lately.
@@ -104,9 +154,17 @@ impl Unit {
         Ok(REMEMBERED.write().unwrap_or_else(PoisonError::into_inner).keep(unit))
     }
 
-    /// The program.
+    /// The program, as it was given: its buffers and sizes are those of the kernel.
     pub fn program(&self) -> &Program {
         &self.0.program
+    }
+
+    /// A program that does what the kernel does: the one that was given, or the improved one.
+    pub fn code(&self) -> &Program {
+        match self.0.optimizer {
+            None => self.program(),
+            Some(_) => self.0.raised.get_or_init(|| raise(self.kernel())),
+        }
     }
 
     /// What it uses that not every device has.
@@ -123,7 +181,14 @@ impl Unit {
     pub fn kernel(&self) -> &Kernel {
         self.0.kernel.get_or_init(|| {
             let _span = tracing::debug_span!("lower", program = %self.program().name()).entered();
-            lower(self.program())
+            let kernel = lower(self.program());
+            match self.0.optimizer {
+                None => kernel,
+                Some(optimizer) => {
+                    let _span = tracing::debug_span!("optimize", rows = kernel.values.len()).entered();
+                    (optimizer.optimize)(&kernel)
+                }
+            }
         })
     }
 
@@ -136,9 +201,10 @@ impl Unit {
         schedule.clone()
     }
 
-    /// The hash of the program.
+    /// The hash of the program, and of how its kernel is improved.
     pub fn hash(&self) -> ProgramHash {
-        self.program().content_hash()
+        let hash = self.program().content_hash();
+        self.0.optimizer.map_or(hash, |optimizer| hash.derived(optimizer.name))
     }
 }
 

@@ -100,6 +100,14 @@ impl ProgramHash {
     pub const fn as_bytes(&self) -> &[u8; 32] {
         &self.0
     }
+
+    /// The hash of something that was made of the program, and that `how` says how.
+    #[must_use]
+    pub fn derived(&self, how: &str) -> ProgramHash {
+        let mut hasher = blake3::Hasher::new();
+        hasher.update(&self.0).update(how.as_bytes());
+        ProgramHash(*hasher.finalize().as_bytes())
+    }
 }
 
 impl fmt::Display for ProgramHash {

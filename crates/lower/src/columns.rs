@@ -46,24 +46,53 @@ pub struct Regions {
     pub count: Vec<u32>,
 }
 
-const CONST: u32 = 0;
-const ID: u32 = 1;
-const LANE: u32 = 2;
-const LEN: u32 = 3;
-const LOAD: u32 = 4;
-const BINARY: u32 = 5;
-const UNARY: u32 = 6;
-const SELECT: u32 = 7;
-const CAST: u32 = 8;
-const BITCAST: u32 = 9;
-const FMA: u32 = 10;
-const PARAM: u32 = 11;
-const OUT: u32 = 12;
+/// The operations of value rows, as they stand in the lowest byte of a kind.
+pub mod op {
+    /// A constant; its bits are the first two arguments.
+    pub const CONST: u32 = 0;
+    /// An id; the variant says which, the first argument the axis.
+    pub const ID: u32 = 1;
+    /// The lane in the subgroup.
+    pub const LANE: u32 = 2;
+    /// The length of the buffer that the first argument names.
+    pub const LEN: u32 = 3;
+    /// A load at the first argument, from the buffer that the second one names.
+    pub const LOAD: u32 = 4;
+    /// A binary operator; the variant says which.
+    pub const BINARY: u32 = 5;
+    /// A unary operator; the variant says which.
+    pub const UNARY: u32 = 6;
+    /// A choice: condition, first, second.
+    pub const SELECT: u32 = 7;
+    /// A conversion.
+    pub const CAST: u32 = 8;
+    /// The same bits as another type.
+    pub const BITCAST: u32 = 9;
+    /// A product and a sum, rounded once.
+    pub const FMA: u32 = 10;
+    /// A parameter: the item, and which one.
+    pub const PARAM: u32 = 11;
+    /// A result: the item, and which one.
+    pub const OUT: u32 = 12;
+
+    /// How many of the arguments of a row are rows; they come first.
+    pub const fn operands(op: u32) -> usize {
+        match op {
+            LOAD | UNARY | CAST | BITCAST => 1,
+            BINARY => 2,
+            SELECT | FMA => 3,
+            _ => 0,
+        }
+    }
+}
+
+use op::{BINARY, BITCAST, CAST, CONST, FMA, ID, LANE, LEN, LOAD, OUT, PARAM, SELECT, UNARY};
 
 const IDS: [Id; 4] = [Id::Invocation, Id::Workgroup, Id::Local, Id::NumWorkgroups];
 
-fn pack(op: u32, variant: u32, a: Type, b: Type) -> u32 {
-    op | variant << 8 | (a as u32) << 16 | (b as u32) << 24
+/// The kind of a row: its operation, which variant of it, and the types of operand and result.
+pub const fn kind(op: u32, variant: u32, operand: Type, result: Type) -> u32 {
+    op | variant << 8 | (operand as u32) << 16 | (result as u32) << 24
 }
 
 impl Values {
@@ -73,20 +102,20 @@ impl Values {
         let (kind, args) = match value {
             Value::Const(literal) => {
                 let bits = literal.bits();
-                (pack(CONST, 0, literal.ty(), literal.ty()), [bits as u32, (bits >> 32) as u32, 0])
+                (kind(CONST, 0, literal.ty(), literal.ty()), [bits as u32, (bits >> 32) as u32, 0])
             }
-            Value::Id(id, axis) => (pack(ID, id as u32, u32s, u32s), [axis as u32, 0, 0]),
-            Value::SubgroupLane => (pack(LANE, 0, u32s, u32s), none),
-            Value::Len(buffer) => (pack(LEN, 0, u32s, u32s), [buffer, 0, 0]),
-            Value::Load { buffer, index, ty } => (pack(LOAD, 0, ty, ty), [index.0, buffer, 0]),
-            Value::Binary { op, ty, a, b } => (pack(BINARY, op as u32, ty, value.ty()), [a.0, b.0, 0]),
-            Value::Unary { op, ty, a } => (pack(UNARY, op as u32, ty, value.ty()), [a.0, 0, 0]),
-            Value::Select { ty, cond, a, b } => (pack(SELECT, 0, ty, ty), [cond.0, a.0, b.0]),
-            Value::Cast { from, to, a } => (pack(CAST, 0, from, to), [a.0, 0, 0]),
-            Value::Bitcast { from, to, a } => (pack(BITCAST, 0, from, to), [a.0, 0, 0]),
-            Value::Fma { a, b, c } => (pack(FMA, 0, Type::F32, Type::F32), [a.0, b.0, c.0]),
-            Value::Param { item, index, ty } => (pack(PARAM, 0, ty, ty), [item.0, index, 0]),
-            Value::Out { item, index, ty } => (pack(OUT, 0, ty, ty), [item.0, index, 0]),
+            Value::Id(id, axis) => (kind(ID, id as u32, u32s, u32s), [axis as u32, 0, 0]),
+            Value::SubgroupLane => (kind(LANE, 0, u32s, u32s), none),
+            Value::Len(buffer) => (kind(LEN, 0, u32s, u32s), [buffer, 0, 0]),
+            Value::Load { buffer, index, ty } => (kind(LOAD, 0, ty, ty), [index.0, buffer, 0]),
+            Value::Binary { op, ty, a, b } => (kind(BINARY, op as u32, ty, value.ty()), [a.0, b.0, 0]),
+            Value::Unary { op, ty, a } => (kind(UNARY, op as u32, ty, value.ty()), [a.0, 0, 0]),
+            Value::Select { ty, cond, a, b } => (kind(SELECT, 0, ty, ty), [cond.0, a.0, b.0]),
+            Value::Cast { from, to, a } => (kind(CAST, 0, from, to), [a.0, 0, 0]),
+            Value::Bitcast { from, to, a } => (kind(BITCAST, 0, from, to), [a.0, 0, 0]),
+            Value::Fma { a, b, c } => (kind(FMA, 0, Type::F32, Type::F32), [a.0, b.0, c.0]),
+            Value::Param { item, index, ty } => (kind(PARAM, 0, ty, ty), [item.0, index, 0]),
+            Value::Out { item, index, ty } => (kind(OUT, 0, ty, ty), [item.0, index, 0]),
         };
         let level = value.operands().map(|operand| self.level[operand.index()] + 1).max().unwrap_or(0);
         self.kind.push(kind);
@@ -107,27 +136,31 @@ impl Values {
     /// The row as a value.
     pub fn get(&self, id: ValueId) -> Value {
         let i = id.index();
-        let kind = self.kind[i];
-        let [a, b, c] = [0, 1, 2].map(|k: usize| self.args[k][i]);
-        let [va, vb, vc] = [a, b, c].map(ValueId);
-        let variant = (kind >> 8 & 0xff) as usize;
-        let ty = Type::ALL[(kind >> 16 & 0xff) as usize];
-        let to = Type::ALL[(kind >> 24) as usize];
-        match kind & 0xff {
-            CONST => Value::Const(Literal::from_bits(ty, u64::from(a) | u64::from(b) << 32)),
-            ID => Value::Id(IDS[variant], Axis::ALL[a as usize]),
-            LANE => Value::SubgroupLane,
-            LEN => Value::Len(a),
-            LOAD => Value::Load { buffer: b, index: va, ty },
-            BINARY => Value::Binary { op: BinOp::ALL[variant], ty, a: va, b: vb },
-            UNARY => Value::Unary { op: UnOp::ALL[variant], ty, a: va },
-            SELECT => Value::Select { ty, cond: va, a: vb, b: vc },
-            CAST => Value::Cast { from: ty, to, a: va },
-            BITCAST => Value::Bitcast { from: ty, to, a: va },
-            FMA => Value::Fma { a: va, b: vb, c: vc },
-            PARAM => Value::Param { item: ItemId(a), index: b, ty },
-            _ => Value::Out { item: ItemId(a), index: b, ty },
-        }
+        value(self.kind[i], [0, 1, 2].map(|k: usize| self.args[k][i]))
+    }
+}
+
+/// The value that a kind and arguments stand for.
+pub(crate) fn value(kind: u32, args: [u32; 3]) -> Value {
+    let [a, b, _] = args;
+    let [va, vb, vc] = args.map(ValueId);
+    let variant = (kind >> 8 & 0xff) as usize;
+    let ty = Type::ALL[(kind >> 16 & 0xff) as usize];
+    let to = Type::ALL[(kind >> 24) as usize];
+    match kind & 0xff {
+        CONST => Value::Const(Literal::from_bits(ty, u64::from(a) | u64::from(b) << 32)),
+        ID => Value::Id(IDS[variant], Axis::ALL[a as usize]),
+        LANE => Value::SubgroupLane,
+        LEN => Value::Len(a),
+        LOAD => Value::Load { buffer: b, index: va, ty },
+        BINARY => Value::Binary { op: BinOp::ALL[variant], ty, a: va, b: vb },
+        UNARY => Value::Unary { op: UnOp::ALL[variant], ty, a: va },
+        SELECT => Value::Select { ty, cond: va, a: vb, b: vc },
+        CAST => Value::Cast { from: ty, to, a: va },
+        BITCAST => Value::Bitcast { from: ty, to, a: va },
+        FMA => Value::Fma { a: va, b: vb, c: vc },
+        PARAM => Value::Param { item: ItemId(a), index: b, ty },
+        _ => Value::Out { item: ItemId(a), index: b, ty },
     }
 }
 

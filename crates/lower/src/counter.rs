@@ -15,6 +15,8 @@ pub struct Counter {
     pub end: ValueId,
     /// Whether the next number is before the end: another round follows only where it is.
     pub more: ValueId,
+    /// What must hold besides for another round.
+    pub besides: Option<ValueId>,
 }
 
 impl Counter {
@@ -28,25 +30,37 @@ impl Kernel {
     /// How a loop counts, if that is what it does.
     pub fn counter(&self, id: ItemId) -> Option<Counter> {
         let Item::Loop { guard, first, next, again, .. } = self.item(id) else { return None };
-        let less = |row: ValueId| match self.value(row) {
-            Value::Binary { op: BinOp::Lt, ty: Type::U32, a, b } => Some((a, b)),
-            _ => None,
+        let counted = |more: ValueId, besides: Option<ValueId>| {
+            let Value::Binary { op: BinOp::Lt, ty: Type::U32, a: counted, b: end } = self.value(more) else {
+                return None;
+            };
+            let Value::Binary { op: BinOp::Add, a: param, b: one, .. } = self.value(counted) else {
+                return None;
+            };
+            let Value::Param { item, index, .. } = self.value(param) else { return None };
+            let index = index as usize;
+            let counts = item == id
+                && word(self, one) == Some(1)
+                && next[index] == counted
+                && self.says_less(guard, first[index], end);
+            counts.then_some(Counter { index, from: first[index], end, more, besides })
         };
-        let (from, end) = less(guard)?;
-        let more = match self.value(again) {
-            Value::Binary { op: BinOp::And, a, .. } => a,
-            _ => again,
-        };
-        let (counted, last) = less(more)?;
-        let Value::Binary { op: BinOp::Add, a: param, b: one, .. } = self.value(counted) else { return None };
-        let Value::Param { item, index, .. } = self.value(param) else { return None };
-        let index = index as usize;
-        let counts = item == id
-            && last == end
-            && word(self, one) == Some(1)
-            && first[index] == from
-            && next[index] == counted;
-        counts.then_some(Counter { index, from, end, more })
+        match self.value(again) {
+            Value::Binary { op: BinOp::And, a, b, .. } => counted(a, Some(b)).or_else(|| counted(b, Some(a))),
+            _ => counted(again, None),
+        }
+    }
+
+    /// Whether a condition says that one row is less than another.
+    fn says_less(&self, condition: ValueId, less: ValueId, than: ValueId) -> bool {
+        match self.value(condition) {
+            Value::Binary { op: BinOp::Lt, ty: Type::U32, a, b } => (a, b) == (less, than),
+            Value::Binary { op: BinOp::Gt, ty: Type::U32, a, b } => (b, a) == (less, than),
+            Value::Const(Literal::Bool(true)) => {
+                word(self, less).zip(word(self, than)).is_some_and(|(less, than)| less < than)
+            }
+            _ => false,
+        }
     }
 }
 

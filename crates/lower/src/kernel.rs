@@ -32,6 +32,11 @@ macro_rules! handle {
         pub struct $name(pub(crate) u32);
 
         impl $name {
+            /// The row of a number.
+            pub const fn new(number: u32) -> $name {
+                $name(number)
+            }
+
             /// The number of the row.
             pub const fn index(self) -> usize {
                 self.0 as usize
@@ -342,6 +347,22 @@ impl Item {
             Item::Loop { guard, first, .. } => std::iter::once(*guard).chain(first.iter().copied()).collect(),
         }
     }
+
+    /// Goes over the operands of an effect, to change them. Control has none of its own here.
+    pub(crate) fn for_each_operand_mut(&mut self, mut each: impl FnMut(&mut ValueId)) {
+        match self {
+            Item::Store { index, value, .. } => [index, value].into_iter().for_each(each),
+            Item::Load { index, .. } | Item::UniformLoad { index, .. } => each(index),
+            Item::Atomic { index, expected, value, .. } => {
+                each(index);
+                expected.iter_mut().chain(value).for_each(each);
+            }
+            Item::Trap { value, .. } | Item::Reduce { value, .. } => each(value),
+            Item::Ballot { cond } => each(cond),
+            Item::Shuffle { value, lane } => [value, lane].into_iter().for_each(each),
+            Item::Barrier { .. } | Item::If { .. } | Item::Loop { .. } => {}
+        }
+    }
 }
 
 /// Where items came from: a `region` of the program.
@@ -392,6 +413,12 @@ impl Kernel {
     /// An item row.
     pub fn item(&self, id: ItemId) -> Item {
         self.items.get(id, &self.pool)
+    }
+
+    /// The two rows of a result of a branch, or of a parameter of a loop: see [`Item`].
+    pub fn pair(&self, item: ItemId, index: u32) -> (ValueId, ValueId) {
+        let at = (self.items.lists[0][item.index()] + 2 * index) as usize;
+        (ValueId(self.pool[at]), ValueId(self.pool[at + 1]))
     }
 
     /// What a row grows by, wrapping, from a lane to the one whose `local_id.x` is one more, if that is known; 0 says

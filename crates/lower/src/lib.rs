@@ -30,6 +30,7 @@ mod kernel;
 mod legalize;
 mod lower;
 mod raise;
+mod rebuild;
 mod scan;
 mod uniformity;
 mod versions;
@@ -40,6 +41,7 @@ pub use homes::Homes;
 pub use kernel::{Id, Item, ItemId, Kernel, Origin, RegionId, Value, ValueId};
 pub use legalize::{Legal, legalize};
 pub use raise::raise;
+pub use rebuild::{Edit, Fate, rebuild};
 
 use vyre_foundation::Program;
 

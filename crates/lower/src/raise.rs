@@ -3,12 +3,13 @@
 //! Rows that are used once stand where they are used; others get a `let` at their home. Parameters of loops and
 //! results of branches are variables. `lower(raise(k))` is `k`.
 
+use crate::counter::Counter;
 use crate::homes::Homes;
 use crate::kernel::{Id, Item, ItemId, Kernel, Origin, RegionId, Value, ValueId};
 use crate::lower::roomy;
 use rustc_hash::FxHashMap;
 use vyre_foundation::{
-    AtomicOp, BinOp, Expr, Literal, MemoryOrdering, Name, Node, Operand, Program, Scope, Type, UnOp,
+    AtomicOp, Expr, Literal, MemoryOrdering, Name, Node, Operand, Program, Scope, Type, UnOp,
 };
 
 /// Expressions deeper than this are broken up by `let`s.
@@ -73,15 +74,6 @@ struct Raising<'k> {
     context: u32,
 }
 
-/// A loop that counts: `for` over a parameter.
-struct Counted {
-    param: u32,
-    from: ValueId,
-    to: ValueId,
-    /// What must hold besides for another iteration.
-    extra: Option<ValueId>,
-}
-
 impl Raising<'_> {
     fn name(&self, letter: char, item: ItemId, index: u32) -> Name {
         format!("{}{letter}{}_{index}", self.prefix, item.index()).into()
@@ -102,9 +94,9 @@ impl Raising<'_> {
     fn spare_counter(&mut self, id: ItemId) {
         let Some(counted) = self.counted(id) else { return };
         let Item::Loop { guard, next, again, .. } = self.kernel.item(id) else { return };
-        let mut pending = vec![guard, next[counted.param as usize], again];
+        let mut pending = vec![guard, next[counted.index], again];
         // A row that is no longer used uses nothing; what must hold besides is used by the `break`.
-        if let Some(extra) = counted.extra {
+        if let Some(extra) = counted.besides {
             self.homes.uses[extra.index()] += 1;
         }
         while let Some(value) = pending.pop() {
@@ -314,7 +306,7 @@ impl Raising<'_> {
             unreachable!("called for loops only");
         };
         let counted = self.counted(id);
-        let counter = counted.as_ref().map(|counted| counted.param);
+        let counter = counted.as_ref().map(|counted| counted.index as u32);
         for (k, value) in (0..).zip(&first) {
             if counter != Some(k) {
                 let value = self.use_value(*value);
@@ -325,7 +317,7 @@ impl Raising<'_> {
         let mut inside = self.region(body);
         self.context = outer;
         let extra = match &counted {
-            Some(counted) => counted.extra,
+            Some(counted) => counted.besides,
             None => Some(again),
         };
         // All next values are computed before any parameter changes.
@@ -347,10 +339,10 @@ impl Raising<'_> {
             inside.push(Node::if_then(leave, [Node::Break]));
         }
         let node = match counted {
-            Some(Counted { param, from, to, .. }) => Node::Loop {
-                var: self.name('p', id, param),
+            Some(Counter { index, from, end, .. }) => Node::Loop {
+                var: self.name('p', id, index as u32),
                 from: self.use_value(from),
-                to: self.use_value(to),
+                to: self.use_value(end),
                 body: inside.into(),
             },
             None => {
@@ -362,30 +354,9 @@ impl Raising<'_> {
         self.push(node, origin, nodes);
     }
 
-    /// The loop as a count, if it is one: a parameter goes up by one from `from`, the guard and every further
-    /// iteration ask for it to be less than `to`, and nothing needs it afterwards.
-    fn counted(&self, id: ItemId) -> Option<Counted> {
-        let kernel = self.kernel;
-        let Item::Loop { guard, first, next, again, .. } = kernel.item(id) else { return None };
-        let Value::Binary { op: BinOp::Lt, ty: Type::U32, a: from, b: to } = kernel.value(guard) else {
-            return None;
-        };
-        let (more, extra) = match kernel.value(again) {
-            Value::Binary { op: BinOp::And, a, b, .. } => (a, Some(b)),
-            _ => (again, None),
-        };
-        let Value::Binary { op: BinOp::Lt, a: counted, b, .. } = kernel.value(more) else { return None };
-        let Value::Binary { op: BinOp::Add, ty: Type::U32, a: param, b: one } = kernel.value(counted) else {
-            return None;
-        };
-        let Value::Param { item, index, .. } = kernel.value(param) else { return None };
-        let is_one = kernel.value(one) == Value::Const(Literal::U32(1));
-        let matches = item == id
-            && b == to
-            && is_one
-            && first[index as usize] == from
-            && next[index as usize] == counted
-            && !self.results.contains_key(&(id, index));
-        matches.then_some(Counted { param: index, from, to, extra })
+    /// The loop as a count, if it is one and nothing needs the number afterwards.
+    fn counted(&self, id: ItemId) -> Option<Counter> {
+        let counter = self.kernel.counter(id)?;
+        (!self.results.contains_key(&(id, counter.index as u32))).then_some(counter)
     }
 }

@@ -51,8 +51,9 @@ pub use vyre_foundation::Program;
 pub use vyre_foundation::build::{self, BuildError, program};
 
 use std::sync::Arc;
-// A backend is known once its crate is linked in.
+// A backend is known once its crate is linked in, and so is the optimizer.
 use vyre_driver_cpu as _;
+use vyre_self_substrate as _;
 
 /// The best backend that this machine has. Never the reference: that is `acquire("reference")`.
 pub fn backend() -> Result<Arc<dyn VyreBackend>, Error> {

@@ -6,7 +6,9 @@ use vyre_cli::failure::Failure;
 use vyre_cli::run::{Request, gather};
 use vyre_cli::values;
 use vyre_driver::grid_sync::{contains_grid_sync, plan_host_grid_sync_segment_programs};
-use vyre_driver::{BackendExt, DispatchConfig, Feature, ReferenceBackend, Route, Trap, Unit, VyreBackend};
+use vyre_driver::{
+    BackendExt, DispatchConfig, Feature, Optimization, ReferenceBackend, Route, Trap, Unit, VyreBackend,
+};
 use vyre_driver_cpu::{CpuBackend, CpuOptions, Simd};
 use vyre_driver_wgpu::WgpuBackend;
 use vyre_foundation::{Element, Program};
@@ -88,8 +90,9 @@ fn on_backend(
     request: &Request,
     threads: usize,
     route: Route,
+    optimization: Optimization,
 ) -> Ended {
-    let config = request.config.clone().threads(threads).route(route);
+    let config = request.config.clone().threads(threads).route(route).optimization(optimization);
     let inputs: Vec<&[u8]> = request.inputs.iter().map(Vec::as_slice).collect();
     match backend.dispatch_borrowed(program, &inputs, &config) {
         Ok(ran) if route != Route::Auto && ran.report.route != route => {
@@ -134,18 +137,24 @@ pub(crate) fn check(program: &Program, run: &Run) -> Result<(), String> {
         compare(program, run, ended).map_err(|problem| format!("{problem} (schedule {schedule:?})"))?;
     }
     for threads in THREADS {
-        let ended = on_backend(&*CPU, program, &request, threads, Route::Auto);
+        let ended = on_backend(&*CPU, program, &request, threads, Route::Auto, Optimization::On);
         compare(program, run, ended).map_err(|problem| format!("{problem} (cpu, {threads} threads)"))?;
     }
+    let ended = on_backend(&*CPU, program, &request, 2, Route::Auto, Optimization::Off);
+    compare(program, run, ended).map_err(|problem| format!("{problem} (cpu, not optimised)"))?;
     for (simd, backend) in &*OTHER_CPUS {
-        let ended = on_backend(backend, program, &request, 2, Route::Auto);
-        compare(program, run, ended).map_err(|problem| format!("{problem} (cpu, simd {simd:?})"))?;
+        for optimization in [Optimization::On, Optimization::Off] {
+            let ended = on_backend(backend, program, &request, 2, Route::Auto, optimization);
+            compare(program, run, ended).map_err(|problem| {
+                format!("{problem} (cpu, simd {simd:?}, optimisation {optimization:?})")
+            })?;
+        }
     }
     if contains_grid_sync(program) {
         check_segments(program)?;
         for (backend, threads) in [(&*CPU as &dyn VyreBackend, 1), (&*CPU, 2), (&*REFERENCE, 1)] {
             for route in [Route::Resident, Route::Host] {
-                let ended = on_backend(backend, program, &request, threads, route);
+                let ended = on_backend(backend, program, &request, threads, route, Optimization::On);
                 let name = backend.profile().backend;
                 compare(program, run, ended)
                     .map_err(|problem| format!("{problem} ({name}, {threads} threads, {route})"))?;
@@ -161,6 +170,16 @@ pub(crate) fn check(program: &Program, run: &Run) -> Result<(), String> {
         compare(program, run, ended)
             .map_err(|problem| format!("{problem} (schedule {schedule:?}, raised)\n{raised}"))?;
     }
+    let unit = Unit::of(program).map_err(|error| error.to_string())?.optimized();
+    let optimized = unit.code();
+    if let Err(found) = optimized.validate() {
+        return Err(format!("the optimised program is not valid: {found}\n{optimized}"));
+    }
+    for schedule in SCHEDULES {
+        let ended = on_reference(optimized, &request, schedule);
+        compare(program, run, ended)
+            .map_err(|problem| format!("{problem} (schedule {schedule:?}, optimised)\n{optimized}"))?;
+    }
     Ok(())
 }
 
@@ -171,7 +190,7 @@ fn on_wgpu(wgpu: &WgpuBackend, program: &Program, run: &Run, request: &Request) 
     // What a device may lack by the specification, and says so.
     let lacks = needs.orderings || needs.atomics64 && !features.has(Feature::Atomics64);
     if lacks {
-        let ended = on_backend(wgpu, program, request, 1, Route::Auto);
+        let ended = on_backend(wgpu, program, request, 1, Route::Auto, Optimization::On);
         return match ended {
             Err(Stopped::Failed { code, .. }) if code == "D003" => Ok(()),
             _ => Err("a feature that is missing was not refused (wgpu)".to_owned()),
@@ -180,8 +199,11 @@ fn on_wgpu(wgpu: &WgpuBackend, program: &Program, run: &Run, request: &Request) 
     let routes: &[Route] =
         if contains_grid_sync(program) { &[Route::Resident, Route::Host] } else { &[Route::Auto] };
     for route in routes {
-        let ended = on_backend(wgpu, program, request, 1, *route);
-        compare(program, run, ended).map_err(|problem| format!("{problem} (wgpu, {route})"))?;
+        for optimization in [Optimization::On, Optimization::Off] {
+            let ended = on_backend(wgpu, program, request, 1, *route, optimization);
+            compare(program, run, ended)
+                .map_err(|problem| format!("{problem} (wgpu, {route}, optimisation {optimization:?})"))?;
+        }
     }
     Ok(())
 }

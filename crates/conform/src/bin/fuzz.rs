@@ -34,11 +34,12 @@ use vyre_conform::{
     compare, generate, generate_with_grid_barriers, hostile, is_deterministic, reduce, reduce_unordered,
     roundtrip, schedules, test_file,
 };
-use vyre_driver::{Route, VyreBackend};
+use vyre_driver::{Optimization, Route, VyreBackend};
 use vyre_driver_cpu::{CpuBackend, CpuOptions, Simd};
 // Registers itself.
 use vyre_driver_wgpu as _;
 use vyre_reference::Schedule;
+use vyre_self_substrate as _;
 
 /// After this many failures a run ends: they are likely one bug.
 const MOST_FAILURES: u64 = 10;
@@ -59,6 +60,8 @@ struct Arguments {
     routes: Vec<Route>,
     /// How the CPU computes lanes.
     simd: Vec<Simd>,
+    /// Whether programs are optimised.
+    optimization: Vec<Optimization>,
     /// Whether programs are dense in grid barriers.
     grid_barriers: bool,
 }
@@ -68,7 +71,7 @@ fn main() -> ExitCode {
         Ok(arguments) => arguments,
         Err(problem) => {
             eprintln!(
-                "fuzz: {problem}\nhelp: fuzz roundtrip|schedules|text|bytes|show N, or fuzz backend NAME N [--seed S] [--size N] [--orders N] [--threads A,B] [--routes A,B] [--simd A,B] [--grid-barriers] [--out DIR] [--corpus DIR]"
+                "fuzz: {problem}\nhelp: fuzz roundtrip|schedules|text|bytes|show N, or fuzz backend NAME N [--seed S] [--size N] [--orders N] [--threads A,B] [--routes A,B] [--simd A,B] [--optimize on,off] [--grid-barriers] [--out DIR] [--corpus DIR]"
             );
             return ExitCode::from(2);
         }
@@ -111,6 +114,7 @@ impl Arguments {
             threads: Vec::new(),
             routes: vec![Route::Auto],
             simd: vec![Simd::On],
+            optimization: vec![Optimization::On],
             grid_barriers: false,
         };
         while let Some(option) = given.next() {
@@ -135,6 +139,10 @@ impl Arguments {
                 "--simd" => {
                     let names = value.ok_or("`--simd` needs names")?;
                     arguments.simd = names.split(',').map(simd).collect::<Result<_, _>>()?;
+                }
+                "--optimize" => {
+                    let names = value.ok_or("`--optimize` needs names")?;
+                    arguments.optimization = names.split(',').map(optimization).collect::<Result<_, _>>()?;
                 }
                 "--out" => arguments.out = Some(value.ok_or("`--out` needs a directory")?.into()),
                 "--corpus" => arguments.corpus = value.ok_or("`--corpus` needs a directory")?.into(),
@@ -405,7 +413,10 @@ fn devices(arguments: &Arguments) -> Result<Vec<Device>, vyre_driver::Error> {
             limited.push(device);
         }
         for route in &arguments.routes {
-            devices.extend(limited.iter().map(|device| device.clone().with_route(*route)));
+            for optimization in &arguments.optimization {
+                let ways = limited.iter().map(|device| device.clone().with_route(*route));
+                devices.extend(ways.map(|device| device.with_optimization(*optimization)));
+            }
         }
     }
     Ok(devices)
@@ -417,6 +428,14 @@ fn simd(name: &str) -> Result<Simd, String> {
         "on" => Ok(Simd::On),
         "always" => Ok(Simd::Always),
         other => Err(format!("`--simd` is off, on or always, not `{other}`")),
+    }
+}
+
+fn optimization(name: &str) -> Result<Optimization, String> {
+    match name {
+        "off" => Ok(Optimization::Off),
+        "on" => Ok(Optimization::On),
+        other => Err(format!("`--optimize` is off or on, not `{other}`")),
     }
 }
 

@@ -1,0 +1,140 @@
+//! `vyre opt`: what the optimizer makes of a program.
+
+use crate::args::OptArgs;
+use crate::failure::Failure;
+use crate::print;
+use crate::source::Source;
+use serde_json::{Value, json};
+use similar::{ChangeTag, TextDiff};
+use std::fmt::Write;
+use std::io::IsTerminal;
+use std::path::Path;
+use std::process::ExitCode;
+use vyre_foundation::Program;
+use vyre_lower::{Edit, Kernel, raise, rebuild};
+use vyre_self_substrate::rules::RULES;
+use vyre_self_substrate::{Options, Pass, Stats, optimize_watched};
+
+pub(crate) fn command(args: &OptArgs) -> ExitCode {
+    match opt(args) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(failure) => {
+            failure.print(args.json);
+            ExitCode::from(failure.exit_code())
+        }
+    }
+}
+
+fn opt(args: &OptArgs) -> Result<(), Failure> {
+    let source = Source::read(&args.file)?;
+    let unit = source.unit(false)?;
+    let kernel = unit.kernel();
+    let mut dumped = Ok(());
+    let mut count = 0;
+    let mut dump = |name: &str, program: &Program| {
+        if let (Some(folder), Ok(())) = (&args.dump, &dumped) {
+            dumped = write_dump(folder, &format!("{count:02}-{name}.vyre"), program);
+            count += 1;
+        }
+    };
+    dump("lowered", &raise(kernel));
+    let watch = |pass: &Pass, edit: &Edit| {
+        if args.dump.is_some() {
+            dump(pass.name, &raise(&rebuild(kernel, edit)));
+        }
+    };
+    let optimized = optimize_watched(kernel, &Options { fuel: args.opt_fuel }, watch);
+    let program = raise(&optimized.kernel);
+    dump("optimized", &program);
+    dumped?;
+    if args.json {
+        return print::out(&format!("{}\n", as_json(&optimized.stats, &program)));
+    }
+    if args.stats {
+        return print::out(&table(&optimized.stats));
+    }
+    if args.diff {
+        return print::out(&difference(kernel, &program, std::io::stdout().is_terminal()));
+    }
+    print::out(&program.to_string())
+}
+
+fn write_dump(folder: &Path, name: &str, program: &Program) -> Result<(), Failure> {
+    let path = folder.join(name);
+    let written = std::fs::create_dir_all(folder).and_then(|()| std::fs::write(&path, program.to_string()));
+    written.map_err(|error| Failure::Unwritable { path, error })
+}
+
+/// The changes by what made them, those that were made.
+fn changes(stats: &Stats) -> Vec<(&'static str, usize)> {
+    let all = [
+        ("operands in order", stats.canonicalised),
+        ("constants folded", stats.folded),
+        ("equal rows", stats.merged),
+        ("equal loads", stats.loads),
+        ("branches decided", stats.branches),
+        ("loops of at most one round", stats.loops),
+        ("values carried for nothing", stats.carried),
+    ];
+    let rules = RULES.iter().zip(&stats.fired).map(|(rule, fired)| (rule.name, *fired));
+    all.into_iter().chain(rules).filter(|(_, count)| *count > 0).collect()
+}
+
+fn table(stats: &Stats) -> String {
+    let mut text = format!("{:<10}{:>10}{:>10}{:>12}\n", "pass", "rows", "items", "time");
+    let [rows, items] = stats.before;
+    let _ = writeln!(text, "{:<10}{rows:>10}{items:>10}", "lowered");
+    for Pass { name, rows, items, time } in &stats.passes {
+        let micros = time.as_secs_f64() * 1e6;
+        let _ = writeln!(text, "{name:<10}{rows:>10}{items:>10}{micros:>9.1} us");
+    }
+    let [rows, items] = stats.after;
+    let _ = writeln!(text, "{:<10}{rows:>10}{items:>10}", "optimized");
+    let changes = changes(stats);
+    if !changes.is_empty() {
+        let _ = writeln!(text, "\n{:<40}{:>10}", "change", "times");
+    }
+    for (name, count) in changes {
+        let _ = writeln!(text, "{name:<40}{count:>10}");
+    }
+    text
+}
+
+fn as_json(stats: &Stats, program: &Program) -> Value {
+    let passes = stats.passes.iter().map(|Pass { name, rows, items, time }| {
+        json!({ "name": name, "rows": rows, "items": items, "micros": time.as_secs_f64() * 1e6 })
+    });
+    let changes = changes(stats).into_iter().map(|(name, count)| (name.to_owned(), json!(count)));
+    json!({
+        "before": { "rows": stats.before[0], "items": stats.before[1] },
+        "after": { "rows": stats.after[0], "items": stats.after[1] },
+        "passes": passes.collect::<Vec<_>>(),
+        "changes": Value::Object(changes.collect()),
+        "program": program.to_string(),
+    })
+}
+
+/// The lines that changed, with a few around them.
+fn difference(before: &Kernel, after: &Program, colored: bool) -> String {
+    let (before, after) = (raise(before).to_string(), after.to_string());
+    let diff = TextDiff::from_lines(&before, &after);
+    let mut text = String::new();
+    for (i, group) in diff.grouped_ops(3).iter().enumerate() {
+        if i > 0 {
+            text.push_str("...\n");
+        }
+        for change in group.iter().flat_map(|op| diff.iter_changes(op)) {
+            let (sign, color) = match change.tag() {
+                ChangeTag::Delete => ('-', "\x1b[31m"),
+                ChangeTag::Insert => ('+', "\x1b[32m"),
+                ChangeTag::Equal => (' ', ""),
+            };
+            let line = change.value().trim_end_matches('\n');
+            let _ = match colored && !color.is_empty() {
+                true => writeln!(text, "{color}{sign}{line}\x1b[0m"),
+                false => writeln!(text, "{sign}{line}"),
+            };
+        }
+    }
+    text
+}

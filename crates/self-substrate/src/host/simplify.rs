@@ -1,0 +1,261 @@
+//! One walk over the rows: canonical form, folding, rules, value numbering.
+
+use crate::row::{Row, is_commutative};
+use crate::rules::{INDEX, Instance, Letters, Term};
+use crate::stats::Stats;
+use vyre_foundation::Type;
+use vyre_lower::Edit;
+use vyre_lower::columns::op;
+
+/// How often one row is rewritten in one walk at the most. Every rule makes a row lighter, so this is never reached.
+const MOST_REWRITES: usize = 64;
+
+/// Rows by what they are, found by their hash and compared.
+#[derive(Default)]
+struct Table {
+    /// Numbers of rows plus one; 0 is free.
+    slots: Vec<u32>,
+    used: usize,
+}
+
+impl Table {
+    fn with_room(rows: usize) -> Table {
+        Table { slots: vec![0; (rows * 2).next_power_of_two().max(16)], used: 0 }
+    }
+
+    fn hash(row: Row) -> u64 {
+        let [kind, a, b, c] = <[u32; 4]>::from(row).map(u64::from);
+        let mixed = (kind | a << 32).wrapping_mul(0x9e37_79b9_7f4a_7c15) ^ (b | c << 32);
+        let mixed = mixed.wrapping_mul(0xd6e8_feb8_6659_fd93);
+        mixed ^ mixed >> 32
+    }
+
+    /// The number of an equal row, or this one's from now on.
+    fn find_or_insert(&mut self, rows: &[[u32; 4]], row: Row, number: u32) -> u32 {
+        if self.used * 2 >= self.slots.len() {
+            self.grow(rows);
+        }
+        let mask = self.slots.len() - 1;
+        let mut at = Table::hash(row) as usize & mask;
+        loop {
+            match self.slots[at] {
+                0 => {
+                    self.slots[at] = number + 1;
+                    self.used += 1;
+                    return number;
+                }
+                taken if Row::from(rows[taken as usize - 1]) == row => return taken - 1,
+                _ => at = (at + 1) & mask,
+            }
+        }
+    }
+
+    fn grow(&mut self, rows: &[[u32; 4]]) {
+        let taken = std::mem::take(&mut self.slots);
+        self.slots = vec![0; taken.len() * 2];
+        let mask = self.slots.len() - 1;
+        for slot in taken.into_iter().filter(|slot| *slot != 0) {
+            let mut at = Table::hash(rows[slot as usize - 1].into()) as usize & mask;
+            while self.slots[at] != 0 {
+                at = (at + 1) & mask;
+            }
+            self.slots[at] = slot;
+        }
+    }
+}
+
+/// What the variables of a rule stand for.
+#[derive(Clone, Copy, Default)]
+struct Bound {
+    any: [Option<u32>; 4],
+    constants: [Option<u64>; 4],
+}
+
+/// What a rule makes of a row.
+enum Rewritten {
+    /// A row that exists already.
+    Other(u32),
+    Row(Row),
+}
+
+/// A walk over the rows of an edit.
+pub(crate) struct Simplifier<'a> {
+    edit: &'a mut Edit,
+    stats: &'a mut Stats,
+    table: Table,
+}
+
+impl<'a> Simplifier<'a> {
+    /// Goes over all rows once. The first `own` are in order; after them come constants that earlier walks added, which
+    /// may be operands of any.
+    pub(crate) fn walk(edit: &'a mut Edit, own: usize, stats: &'a mut Stats) {
+        let rows = edit.rows.len();
+        let mut simplifier = Simplifier { edit, stats, table: Table::with_room(rows) };
+        for number in (own..rows).chain(0..own) {
+            if simplifier.edit.forward[number] as usize == number {
+                simplifier.row(number as u32);
+            }
+        }
+    }
+
+    fn get(&self, number: u32) -> Row {
+        self.edit.rows[number as usize].into()
+    }
+
+    fn row(&mut self, number: u32) {
+        let mut row = self.get(number);
+        for operand in row.operands_mut() {
+            *operand = self.edit.resolve(*operand);
+        }
+        for _ in 0..MOST_REWRITES {
+            let canonical = row.canonical(|operand| self.get(operand).op() == op::CONST);
+            self.stats.canonicalised += usize::from(canonical != row);
+            row = canonical;
+            if let Some(folded) = self.folded(row) {
+                if !self.stats.spend() {
+                    break;
+                }
+                self.stats.folded += 1;
+                row = folded;
+                break;
+            }
+            match self.rewritten(row) {
+                None => break,
+                Some(Rewritten::Row(simpler)) => row = simpler,
+                Some(Rewritten::Other(other)) => {
+                    self.edit.forward[number as usize] = other;
+                    return;
+                }
+            }
+        }
+        self.edit.rows[number as usize] = row.into();
+        let first = self.table.find_or_insert(&self.edit.rows, row, number);
+        self.edit.forward[number as usize] = first;
+        self.stats.merged += usize::from(first != number);
+    }
+
+    fn folded(&self, row: Row) -> Option<Row> {
+        let operands = row.operands();
+        if operands.is_empty() || row.op() == op::LOAD {
+            return None;
+        }
+        let mut bits = [0; 3];
+        for (bits, operand) in bits.iter_mut().zip(operands) {
+            *bits = self.get(*operand).bits()?;
+        }
+        row.folded(bits)
+    }
+
+    /// What the first rule that fits makes of a row.
+    fn rewritten(&mut self, row: Row) -> Option<Rewritten> {
+        for instance in INDEX.of(row.kind) {
+            let Some(bound) = self.matched(instance, row) else { continue };
+            if !self.stats.spend() {
+                return None;
+            }
+            self.stats.fired[instance.number] += 1;
+            return Some(self.made(&instance.rule().result, row.ty(), instance.letters, &bound));
+        }
+        None
+    }
+
+    fn matched(&self, instance: &Instance, row: Row) -> Option<Bound> {
+        let Instance { letters, .. } = *instance;
+        let rule = instance.rule();
+        let bound = self.operands_match(&rule.pattern, row, letters, Bound::default(), &[])?;
+        let holds = rule.when.as_ref().is_none_or(|when| {
+            when.value(Type::Bool, letters, &|_| 0, &|k| bound.constants[usize::from(k)].unwrap_or(0)) != 0
+        });
+        holds.then_some(bound)
+    }
+
+    /// Whether the operands of a row of the right kind fit, and then what is left to fit.
+    fn operands_match(
+        &self,
+        term: &Term,
+        row: Row,
+        letters: Letters,
+        bound: Bound,
+        rest: &[(&'static Term, u32)],
+    ) -> Option<Bound> {
+        let with = |pairs: &[(&'static Term, u32)]| {
+            let mut todo = [(term_of_nothing(), 0); 8];
+            let all = pairs.iter().chain(rest);
+            let count = pairs.len() + rest.len();
+            todo.iter_mut().zip(all).for_each(|(slot, pair)| *slot = *pair);
+            self.all_match(&todo[..count.min(8)], letters, bound)
+        };
+        let [x, y, z] = row.args;
+        match term {
+            Term::Any(_) | Term::Const(_) | Term::Lit(_) => None,
+            Term::Binary(operator, ty, a, b) => with(&[(a, x), (b, y)]).or_else(|| {
+                is_commutative(*operator, ty.of(letters)).then(|| with(&[(a, y), (b, x)])).flatten()
+            }),
+            Term::Unary(_, _, a) | Term::Cast(_, _, a) | Term::Bitcast(_, _, a) => with(&[(a, x)]),
+            Term::Select(_, c, a, b) => with(&[(c, x), (a, y), (b, z)]),
+            Term::Fma(a, b, c) => with(&[(a, x), (b, y), (c, z)]).or_else(|| with(&[(a, y), (b, x), (c, z)])),
+        }
+    }
+
+    /// Whether every row fits its term.
+    fn all_match(&self, todo: &[(&'static Term, u32)], letters: Letters, mut bound: Bound) -> Option<Bound> {
+        let [(term, number), rest @ ..] = todo else { return Some(bound) };
+        let row = self.get(*number);
+        match term {
+            Term::Any(k) => {
+                let slot = &mut bound.any[usize::from(*k)];
+                (*slot.get_or_insert(*number) == *number).then_some(())?;
+                self.all_match(rest, letters, bound)
+            }
+            Term::Const(k) => {
+                let bits = row.bits()?;
+                let slot = &mut bound.constants[usize::from(*k)];
+                (*slot.get_or_insert(bits) == bits).then_some(())?;
+                self.all_match(rest, letters, bound)
+            }
+            Term::Lit(lit) => {
+                (row.bits()? == lit.bits(row.ty())).then_some(())?;
+                self.all_match(rest, letters, bound)
+            }
+            term => {
+                (term.kind(letters) == Some(row.kind)).then_some(())?;
+                self.operands_match(term, row, letters, bound, rest)
+            }
+        }
+    }
+
+    /// The result of a rule.
+    fn made(&mut self, term: &Term, ty: Type, letters: Letters, bound: &Bound) -> Rewritten {
+        if let Term::Any(k) = term {
+            return Rewritten::Other(bound.any[usize::from(*k)].unwrap_or(0));
+        }
+        if term.is_constant() {
+            let constant = |k: u8| bound.constants[usize::from(k)].unwrap_or(0);
+            return Rewritten::Row(Row::constant(ty, term.value(ty, letters, &|_| 0, &constant)));
+        }
+        let mut args = [0; 3];
+        for (arg, (operand, ty)) in args.iter_mut().zip(term.operands(letters)) {
+            *arg = match self.made(operand, ty, letters, bound) {
+                Rewritten::Other(row) => row,
+                Rewritten::Row(row) => self.added(row),
+            };
+        }
+        Rewritten::Row(Row { kind: term.kind(letters).unwrap_or(0), args })
+    }
+
+    /// The number of a constant.
+    fn added(&mut self, row: Row) -> u32 {
+        let number = self.edit.rows.len() as u32;
+        let known = self.table.find_or_insert(&self.edit.rows, row, number);
+        if known == number {
+            self.edit.rows.push(row.into());
+            self.edit.forward.push(number);
+        }
+        known
+    }
+}
+
+/// A term that stands in unused places.
+fn term_of_nothing() -> &'static Term {
+    &Term::Any(0)
+}

@@ -1,0 +1,147 @@
+//! The optimizer: passes over the flat form of a program.
+//!
+//! ```
+//! use vyre_foundation::Program;
+//! use vyre_lower::{lower, raise};
+//! use vyre_self_substrate::{Options, optimize};
+//!
+//! let text = "program p { buffer x: read_write u32[]; let i = global_id.x; x[i] = x[i] * 8 / 8 * 0 + len(x) * 4; }";
+//! let kernel = lower(&Program::parse(text).unwrap());
+//! let optimized = optimize(&kernel, &Options::default());
+//! assert!(raise(&optimized.kernel).to_string().contains("x[global_id.x] = len(x) << 2;"));
+//! ```
+
+mod host;
+pub mod row;
+pub mod rules;
+mod stats;
+
+pub use stats::{Pass, Stats};
+
+use host::{Control, Simplifier, needed};
+use row::Row;
+use std::time::Instant;
+use vyre_foundation::{BinOp, Type, arith, float_env};
+use vyre_lower::columns::{self, op};
+use vyre_lower::{Edit, Fate, Id, Kernel, Value, rebuild};
+
+vyre_driver::registry::submit! {
+    vyre_driver::Optimizer {
+        name: "vyre-self-substrate",
+        optimize: |kernel| optimize(kernel, &Options::default()).kernel,
+    }
+}
+
+/// How to optimise.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct Options {
+    /// Stop after so many changes: the last one of a wrong program is the wrong one.
+    pub fuel: Option<u64>,
+}
+
+/// A kernel after the optimizer, and what was done to it.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Optimized {
+    /// The kernel. It gives the same bytes.
+    pub kernel: Kernel,
+    /// What was done.
+    pub stats: Stats,
+}
+
+/// How often rows and items are gone over at the most. What one round decides is rarely more than one more can use.
+const MOST_ROUNDS: usize = 16;
+
+/// Optimises a kernel.
+pub fn optimize(kernel: &Kernel, options: &Options) -> Optimized {
+    optimize_watched(kernel, options, |_, _| {})
+}
+
+/// Optimises a kernel and shows what every pass leaves behind: [`rebuild`] makes a kernel of it.
+pub fn optimize_watched(
+    kernel: &Kernel,
+    options: &Options,
+    mut watch: impl FnMut(&Pass, &Edit),
+) -> Optimized {
+    let mut stats = Stats::new(options.fuel);
+    stats.before = size(kernel);
+    let kernel = float_env::with_default(|| on_host(kernel, &mut stats, &mut watch));
+    stats.after = size(&kernel);
+    Optimized { kernel, stats }
+}
+
+/// Rows and items.
+fn size(kernel: &Kernel) -> [usize; 2] {
+    [kernel.values.len(), kernel.items.len()]
+}
+
+fn on_host(kernel: &Kernel, stats: &mut Stats, watch: &mut dyn FnMut(&Pass, &Edit)) -> Kernel {
+    let mut edit = prepared(kernel);
+    let mut control = Control::new(kernel);
+    let own = edit.rows.len();
+    let mut begun = Instant::now();
+    let mut ended = |name: &'static str, edit: &Edit, stats: &mut Stats| {
+        let rows = (0..).zip(&edit.forward).filter(|(row, by)| row == *by).count();
+        let items = edit.fates.iter().filter(|fate| matches!(fate, Fate::Stays | Fate::AtMostOnce)).count();
+        let pass = Pass { name, rows, items, time: begun.elapsed() };
+        watch(&pass, edit);
+        stats.passes.push(pass);
+        begun = Instant::now();
+    };
+    for _ in 0..MOST_ROUNDS {
+        Simplifier::walk(&mut edit, own, stats);
+        ended("rows", &edit, stats);
+        let changed = control.walk(&mut edit, stats);
+        ended("items", &edit, stats);
+        if !changed {
+            break;
+        }
+    }
+    needed(kernel, &mut edit);
+    ended("needs", &edit, stats);
+    for row in 0..own {
+        as_difference(&mut edit, row);
+    }
+    rebuild(kernel, &edit)
+}
+
+/// Writes a sum with a number below zero as a difference: `x - 1` rather than `x + 4294967295`. While rows are
+/// simplified all are sums, so that constants meet.
+fn as_difference(edit: &mut Edit, number: usize) {
+    let row = Row::from(edit.rows[number]);
+    let ty = row.ty();
+    let is_sum = row.op() == op::BINARY && row.variant() == BinOp::Add as usize && ty.is_integer();
+    if !is_sum || edit.forward[number] as usize != number {
+        return;
+    }
+    let Some(bits) = Row::from(edit.rows[edit.resolve(row.args[1]) as usize]).bits() else { return };
+    let negated = arith::binary(BinOp::Sub, ty, 0, bits);
+    // The smallest number is its own negation.
+    if bits >> (ty.bits() - 1) & 1 == 1 && negated != bits {
+        let constant = edit.rows.len() as u32;
+        edit.rows.push(Row::constant(ty, negated).into());
+        edit.forward.push(constant);
+        let kind = columns::kind(op::BINARY, BinOp::Sub as u32, ty, ty);
+        edit.rows[number] = [kind, row.args[0], constant, 0];
+    }
+}
+
+/// The rows of a kernel, with what its declarations say in the place of what asks for it: lengths that are known, and
+/// ids on axes on which a workgroup has one invocation.
+fn prepared(kernel: &Kernel) -> Edit {
+    let mut edit = Edit::of(kernel);
+    let size = kernel.workgroup_size.size();
+    for (row, id) in edit.rows.iter_mut().zip(kernel.rows()) {
+        let known = match row[0] & 0xff {
+            op::LEN | op::ID => match kernel.value(id) {
+                Value::Len(buffer) => kernel.buffers[buffer as usize].count(),
+                Value::Id(Id::Local, axis) if size[axis.index()] == 1 => Some(0),
+                _ => None,
+            },
+            _ => None,
+        };
+        if let Some(known) = known {
+            *row = Row::constant(Type::U32, u64::from(known)).into();
+        }
+    }
+    edit
+}
