@@ -40,7 +40,7 @@ use naga::{
 use rustc_hash::FxHashMap;
 use vyre_driver::{Error, Result};
 use vyre_foundation::{Literal, Scope, Type};
-use vyre_lower::{Homes, Id, Item, ItemId, Kernel, RegionId, ValueId};
+use vyre_lower::{Homes, Id, Item, ItemId, Kernel, RegionId, Value as Row, ValueId};
 
 /// The entry point of every module.
 pub(crate) const ENTRY: &str = "main";
@@ -316,7 +316,6 @@ impl<'k> Emitter<'k> {
     }
 
     fn row(&mut self, row: ValueId) -> Result<Value> {
-        use vyre_lower::Value as Row;
         Ok(match self.kernel.value(row) {
             Row::Const(literal) => self.constant(literal),
             Row::Id(id, axis) => self.id(id, axis as u32),
@@ -452,14 +451,20 @@ impl<'k> Emitter<'k> {
     }
 }
 
-/// What the rows are that are made of constants alone. A driver would compute them too, and then rewrite wrongly what it
+/// What the rows are that are made of constants alone, lengths that the program says among them. A driver would compute them too, and then rewrite wrongly what it
 /// finds them in: see [`floats::is_hidden`].
 fn constants(kernel: &Kernel) -> Vec<Option<Literal>> {
     let mut known: Vec<Option<Literal>> = Vec::with_capacity(kernel.values.len());
     for row in kernel.rows() {
         let value = kernel.value(row);
-        let bits = value.computed(|operand| known[operand.index()].map(Literal::bits).ok_or(()));
-        known.push(bits.ok().flatten().map(|bits| Literal::from_bits(value.ty(), bits)));
+        let bits = match value {
+            Row::Len(buffer) => kernel.buffers[buffer as usize].count().map(u64::from),
+            _ => {
+                let bits = value.computed(|operand| known[operand.index()].map(Literal::bits).ok_or(()));
+                bits.ok().flatten()
+            }
+        };
+        known.push(bits.map(|bits| Literal::from_bits(value.ty(), bits)));
     }
     known
 }
