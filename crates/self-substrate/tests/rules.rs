@@ -5,8 +5,10 @@
 mod small;
 
 use small::Small;
-use vyre_foundation::{Type, arith, float_env, rng::SplitMix64};
+use vyre_foundation::{BufferDecl, Element, Literal, Type, arith, float_env, rng::SplitMix64};
+use vyre_lower::{Item, Kernel, KernelBuilder, Value, ValueId};
 use vyre_self_substrate::rules::{Letters, RULES, Rule, Term};
+use vyre_self_substrate::{Options, optimize};
 
 /// The variables of a term: how often each occurs.
 #[derive(Default, Clone, Copy, PartialEq, Eq, Debug)]
@@ -166,6 +168,95 @@ fn random_values(number: usize, rule: &Rule, letters: Letters, cases: u64) {
         );
     }
     assert!(held > 0, "{}: its condition never holds for {letters:?}", rule.name);
+}
+
+/// The row of a term in a kernel under construction, with variables for rows that say nothing about themselves.
+fn row_of(
+    builder: &mut KernelBuilder,
+    term: &Term,
+    ty: Type,
+    letters: Letters,
+    constants: &[u64; 4],
+) -> ValueId {
+    let constant = |bits: u64| Value::Const(Literal::from_bits(ty, bits));
+    let mut operands = Vec::new();
+    for (operand, ty) in term.operands(letters) {
+        operands.push(row_of(builder, operand, ty, letters, constants));
+    }
+    let value = match term {
+        Term::Any(k) => return variable(builder, *k, ty),
+        Term::Const(k) => constant(constants[usize::from(*k)]),
+        Term::Lit(lit) => constant(lit.bits(ty)),
+        Term::Binary(op, ty, ..) => {
+            Value::Binary { op: *op, ty: ty.of(letters), a: operands[0], b: operands[1] }
+        }
+        Term::Unary(op, ty, _) => Value::Unary { op: *op, ty: ty.of(letters), a: operands[0] },
+        Term::Select(ty, ..) => {
+            Value::Select { ty: ty.of(letters), cond: operands[0], a: operands[1], b: operands[2] }
+        }
+        Term::Cast(from, to, _) => Value::Cast { from: from.of(letters), to: to.of(letters), a: operands[0] },
+        Term::Bitcast(from, to, _) => {
+            Value::Bitcast { from: from.of(letters), to: to.of(letters), a: operands[0] }
+        }
+        Term::Fma(..) => Value::Fma { a: operands[0], b: operands[1], c: operands[2] },
+    };
+    builder.value(value)
+}
+
+/// What a read-only buffer holds at an index of its own.
+fn variable(builder: &mut KernelBuilder, k: u8, ty: Type) -> ValueId {
+    let index = builder.value(Value::Const(Literal::U32(u32::from(k))));
+    // Truth does not stand in memory.
+    let stored = if ty == Type::Bool { Type::U32 } else { ty };
+    let load = builder.value(Value::Load { buffer: stored as u32 - 1, index, ty: stored });
+    match ty {
+        Type::Bool => builder.value(Value::Cast { from: Type::U32, to: Type::Bool, a: load }),
+        _ => load,
+    }
+}
+
+/// A kernel that stores the pattern of a rule.
+fn kernel_of(rule: &Rule, letters: Letters, constants: &[u64; 4]) -> Kernel {
+    let mut builder = KernelBuilder::new();
+    let ty = rule.pattern.ty(Type::Bool, letters);
+    let mut value = row_of(&mut builder, &rule.pattern, ty, letters, constants);
+    if ty == Type::Bool {
+        value = builder.value(Value::Cast { from: ty, to: Type::U32, a: value });
+    }
+    let elements = [Element::U32, Element::I32, Element::U64, Element::I64, Element::F32];
+    let mut buffers: Vec<BufferDecl> =
+        elements.map(|element| BufferDecl::read(element.name(), element)).to_vec();
+    buffers.extend(elements.map(|element| BufferDecl::output(format!("{}_o", element.name()), element)));
+    let stored = if ty == Type::Bool { Type::U32 } else { ty };
+    let index = builder.value(Value::Const(Literal::U32(0)));
+    let item = Item::Store { buffer: 4 + stored as u32, index, value };
+    builder.item(KernelBuilder::ENTRY, item, 0);
+    builder.finish("rule".into(), 1.into(), 32, buffers, &[])
+}
+
+#[test]
+fn every_rule_is_applied() {
+    for (number, rule) in RULES.iter().enumerate() {
+        for letters in rule.types.choices() {
+            let (types, _) = variables(rule, letters);
+            let mut rng = SplitMix64::new(7);
+            let fires = (0..2_000).any(|_| {
+                let mut constants = types.constants.map(|ty| ty.map_or(0, |ty| edge(ty, &mut rng)));
+                if rng.below(2) == 0 && types.constants[1].is_some() {
+                    constants[1] = u64::from(letters[0].bits()).wrapping_sub(constants[0]);
+                }
+                let none = |_: u8| 0;
+                let given = |k: u8| constants[usize::from(k)];
+                let holds = rule.when.as_ref();
+                let holds = holds.is_none_or(|when| when.value(Type::Bool, letters, &none, &given) != 0);
+                holds && {
+                    let kernel = kernel_of(rule, letters, &constants);
+                    optimize(&kernel, &Options::default()).stats.fired[number] > 0
+                }
+            });
+            assert!(fires, "{} ({rule}) is never applied with {letters:?}", rule.name);
+        }
+    }
 }
 
 /// Rules on integers and truth alone, on all values of a few bits.

@@ -122,8 +122,10 @@ fn two_casts_are_one([from, middle, to]: Letters) -> bool {
     let ints = from.is_integer() && middle.is_integer();
     let keeps = middle.bits() >= from.bits();
     match to {
+        // Another rule is about casts that are none.
+        _ if from == middle || middle == to => false,
         // 0 and 1 are 0 and 1 in every type but `bool`, which they come from.
-        _ if from == Type::Bool => middle != Type::Bool,
+        _ if from == Type::Bool => true,
         Type::Bool => ints && keeps,
         // The number must be the same one, not only its bits.
         Type::F32 => ints && middle.bits() > from.bits() && (!from.is_signed() || middle.is_signed()),
@@ -134,7 +136,7 @@ fn two_casts_are_one([from, middle, to]: Letters) -> bool {
 /// Whether bits of `T` as `A` and then as `B` are bits of `T` as `B`. A float in between would make NaN canonical.
 fn two_bitcasts_are_one([from, middle, to]: Letters) -> bool {
     let same = from.bits() == middle.bits() && middle.bits() == to.bits();
-    same && from != Type::Bool && middle.is_integer()
+    same && from != middle && middle != to && from != Type::Bool && middle.is_integer()
 }
 
 /// Every rule. Of those that fit a row the first is applied.
@@ -282,10 +284,10 @@ pub static RULES: &[Rule] = rules! {
     "bool as number is not zero" INTS: (Ne (Cast [Bool T] x) 0) => x;
     "bool as number is one" INTS: (Eq (Cast [Bool T] x) 1) => x;
     "bool as number is not one" INTS: (Ne (Cast [Bool T] x) 1) => (Not x);
-    "chosen is the first" DISCRETE: (Eq (Select x C D) C) => x when (Ne C D);
-    "chosen is the second" DISCRETE: (Eq (Select x C D) D) => (Not x) when (Ne C D);
-    "chosen is not the first" DISCRETE: (Ne (Select x C D) C) => (Not x) when (Ne C D);
-    "chosen is not the second" DISCRETE: (Ne (Select x C D) D) => x when (Ne C D);
+    "chosen is the first" INTS: (Eq (Select x C D) C) => x when (Ne C D);
+    "chosen is the second" INTS: (Eq (Select x C D) D) => (Not x) when (Ne C D);
+    "chosen is not the first" INTS: (Ne (Select x C D) C) => (Not x) when (Ne C D);
+    "chosen is not the second" INTS: (Ne (Select x C D) D) => x when (Ne C D);
 
     // Truth.
     "equals true" BOOL: (Eq x true) => x;
@@ -297,8 +299,8 @@ pub static RULES: &[Rule] = rules! {
     "not different" ALL: (Not (Ne x y)) => (Eq x y);
     "not less" INTS: (Not (Lt x y)) => (Le y x);
     "not at most" INTS: (Not (Le x y)) => (Lt y x);
-    "not greater" INTS: (Not (Gt x y)) => (Le x y);
-    "not at least" INTS: (Not (Ge x y)) => (Lt x y);
+    "not greater" INTS: (Not (Gt x C)) => (Le x C);
+    "not at least" INTS: (Not (Ge x C)) => (Lt x C);
     "and true" BOOL: (And x true) => x;
     "and false" BOOL: (And x false) => false;
     "and the same" BOOL: (And x x) => x;
@@ -333,10 +335,10 @@ pub static RULES: &[Rule] = rules! {
     "choose the smaller or equal" INTS: (Select (Le x y) x y) => (Min x y);
     "choose the larger" INTS: (Select (Lt x y) y x) => (Max x y);
     "choose the larger or equal" INTS: (Select (Le x y) y x) => (Max x y);
-    "choose the greater" INTS: (Select (Gt x y) x y) => (Max x y);
-    "choose the greater or equal" INTS: (Select (Ge x y) x y) => (Max x y);
-    "choose what is not greater" INTS: (Select (Gt x y) y x) => (Min x y);
-    "choose what is not at least" INTS: (Select (Ge x y) y x) => (Min x y);
+    "choose the greater" INTS: (Select (Gt x C) x C) => (Max x C);
+    "choose the greater or equal" INTS: (Select (Ge x C) x C) => (Max x C);
+    "choose what is not greater" INTS: (Select (Gt x C) C x) => (Min x C);
+    "choose what is not at least" INTS: (Select (Ge x C) C x) => (Min x C);
 
     // Ends of ranges.
     "min of the same" NUMBERS: (Min x x) => x;
