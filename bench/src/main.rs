@@ -24,6 +24,8 @@ use report::{Report, Setting};
 use std::fs;
 use std::path::PathBuf;
 use std::process::ExitCode;
+// Programs are optimised, as users have them.
+use vyre_self_substrate as _;
 
 /// Measures vyre against natural Rust, OpenCL and wgpu.
 #[derive(Parser)]
