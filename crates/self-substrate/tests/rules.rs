@@ -7,7 +7,7 @@ mod small;
 use small::Small;
 use vyre_foundation::{BufferDecl, Element, Literal, Type, arith, float_env, rng::SplitMix64};
 use vyre_lower::{Item, Kernel, KernelBuilder, Value, ValueId};
-use vyre_self_substrate::rules::{Letters, RULES, Rule, Term};
+use vyre_self_substrate::rules::{self, Letters, RULES, Rule, Term};
 use vyre_self_substrate::{Options, optimize};
 
 /// The variables of a term: how often each occurs.
@@ -232,6 +232,30 @@ fn kernel_of(rule: &Rule, letters: Letters, constants: &[u64; 4]) -> Kernel {
     let item = Item::Store { buffer: 4 + stored as u32, index, value };
     builder.item(KernelBuilder::ENTRY, item, 0);
     builder.finish("rule".into(), 1.into(), 32, buffers, &[])
+}
+
+/// The page of the documentation. `VYRE_BLESS=1` writes it.
+#[test]
+fn the_page_is_of_this_table() {
+    let mut page = String::from(
+        "# Rules\n\nWhat the [optimizer](optimizer.md) writes instead of what. `x y z c` are any values, `C D E` \
+         constants; of operands whose\norder does not matter either may come first. Printed from the table.\n\n\
+         | rule | | for |\n|---|---|---|\n",
+    );
+    for rule in RULES {
+        let types: Vec<String> = match rule.types {
+            rules::Types::Each(types) => types.iter().map(Type::to_string).collect(),
+            rules::Types::All(_) => vec![format!("{} choices of types", rule.types.choices().len())],
+        };
+        let text = rule.to_string().replace('|', "\\|");
+        page.push_str(&format!("| {} | `{text}` | {} |\n", rule.name, types.join(" ")));
+    }
+    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/rules.md");
+    if std::env::var_os("VYRE_BLESS").is_some() {
+        std::fs::write(path, &page).expect("the page is written");
+    }
+    let found = std::fs::read_to_string(path).unwrap_or_default();
+    assert!(found == page, "docs/rules.md is not of this table: run this test with VYRE_BLESS=1");
 }
 
 #[test]
