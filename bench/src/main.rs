@@ -11,6 +11,7 @@ mod limits;
 mod measure;
 mod natural;
 mod opencl;
+mod optimizer;
 mod report;
 mod routes;
 mod vyre;
@@ -24,8 +25,6 @@ use report::{Report, Setting};
 use std::fs;
 use std::path::PathBuf;
 use std::process::ExitCode;
-// Programs are optimised, as users have them.
-use vyre_self_substrate as _;
 
 /// Measures vyre against natural Rust, OpenCL and wgpu.
 #[derive(Parser)]
@@ -68,6 +67,8 @@ const DISPATCH: (&str, &str) = ("dispatch", "median latency of a launch of one w
 const GRIDSYNC: (&str, &str) = ("gridsync", "what a grid barrier costs, by each route");
 const COMPILE: (&str, &str) =
     ("compile", "from the text of saxpy to code and to a first result, and of longer programs to code");
+
+const OPTIMIZER: (&str, &str) = ("optimizer", "value numbering on the device and on the host");
 
 /// How many launches of one workgroup a turn has.
 const LAUNCHES: usize = 1000;
@@ -127,9 +128,16 @@ fn run(args: &Args) -> Result<bool> {
         None
     };
 
+    let numbering = if wanted(OPTIMIZER.0) {
+        eprintln!("measuring {} ...", OPTIMIZER.0);
+        optimizer::measure(&threads, args.reps)?
+    } else {
+        Vec::new()
+    };
+
     let gpu = measure_gpu(args)?;
 
-    let report = Report { setting, rows, machine, gridsync, dispatch, compile, gpu };
+    let report = Report { setting, rows, machine, gridsync, dispatch, compile, numbering, gpu };
     print!("{}", report::table::render(&report));
     if let Some(path) = &args.json {
         let text = serde_json::to_string_pretty(&report::json::render(&report))?;
@@ -148,7 +156,7 @@ fn run(args: &Args) -> Result<bool> {
 
 fn list() {
     let cases = CASES.iter().map(|entry| (entry.name, entry.what));
-    for (name, what) in cases.chain([GRIDSYNC, DISPATCH, COMPILE]) {
+    for (name, what) in cases.chain([GRIDSYNC, DISPATCH, COMPILE, OPTIMIZER]) {
         println!("{name:<14} {what}");
     }
     for (name, what) in gpu_names() {
@@ -186,7 +194,7 @@ fn check(args: &Args) -> Result<()> {
     if args.reps == 0 || args.threads == 0 {
         bail!("the repetitions and threads are at least 1");
     }
-    let cases = CASES.iter().map(|entry| entry.name).chain([GRIDSYNC.0, DISPATCH.0, COMPILE.0]);
+    let cases = CASES.iter().map(|entry| entry.name).chain([GRIDSYNC.0, DISPATCH.0, COMPILE.0, OPTIMIZER.0]);
     let mut known: Vec<String> = cases.map(str::to_owned).collect();
     #[cfg(feature = "wgpu")]
     known.push(gpu::PREFIX.to_owned());

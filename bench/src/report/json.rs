@@ -3,6 +3,7 @@
 use super::{Report, gpu};
 use crate::compile::Compile;
 use crate::measure::{Row, Timing, median};
+use crate::optimizer::Numbering;
 use serde_json::{Value, json};
 use std::time::Duration;
 
@@ -26,6 +27,7 @@ pub(crate) fn render(report: &Report) -> Value {
         }),
         "dispatch": report.dispatch.as_ref().map(|row| kernel(row, many, false)),
         "compile": report.compile.as_ref().map(compilation),
+        "numbering": report.numbering.iter().map(numbering).collect::<Vec<_>>(),
         "gpu": report.gpu.iter().map(|(row, limit)| versus(row, *limit)).collect::<Vec<_>>(),
         "all_equal": report.is_right(),
     })
@@ -104,6 +106,20 @@ fn compilation(compile: &Compile) -> Value {
             "operations": operations,
             "straight": summary(straight),
             "branching": summary(branching),
+        })).collect::<Vec<_>>(),
+    })
+}
+
+fn numbering(of: &Numbering) -> Value {
+    let least = |times: &mut dyn Iterator<Item = Duration>| nanoseconds(times.min().unwrap_or_default());
+    json!({
+        "rows": of.rows,
+        "depth": of.depth,
+        "host": least(&mut of.host.iter().copied()),
+        "device": of.device.iter().map(|(threads, times)| json!({
+            "threads": threads,
+            "with_transfers": least(&mut times.iter().map(|time| time[0])),
+            "launch": least(&mut times.iter().map(|time| time[1])),
         })).collect::<Vec<_>>(),
     })
 }

@@ -10,6 +10,7 @@ use crate::compile::Compile;
 use crate::contender::Platform;
 use crate::limits::Machine;
 use crate::measure::Row;
+use crate::optimizer::Numbering;
 use crate::routes;
 
 /// Everything that was measured.
@@ -23,6 +24,8 @@ pub(crate) struct Report {
     /// Launches of one workgroup.
     pub(crate) dispatch: Option<Row>,
     pub(crate) compile: Option<Compile>,
+    /// Passes of the optimizer.
+    pub(crate) numbering: Vec<Numbering>,
     /// vyre on wgpu against wgpu by hand, with the most that vyre may take where there is a limit. Empty without the
     /// feature `wgpu`.
     pub(crate) gpu: Vec<(Row, Option<f64>)>,

@@ -4,6 +4,7 @@ use super::{Report, gpu, limits};
 use crate::compile::Compile;
 use crate::limits::Machine;
 use crate::measure::{Row, Timing, median};
+use crate::optimizer::Numbering;
 use std::fmt::Write as _;
 use std::time::Duration;
 
@@ -24,6 +25,9 @@ pub(crate) fn render(report: &Report) -> String {
     }
     if let Some(compile) = &report.compile {
         compilation(&mut text, compile);
+    }
+    if !report.numbering.is_empty() {
+        numbering(&mut text, &report.numbering);
     }
     if !report.gpu.is_empty() {
         by_hand(&mut text, &report.gpu);
@@ -151,6 +155,22 @@ fn compilation(text: &mut String, compile: &Compile) {
             format!("{:>10} {:>10}", milliseconds(Some(median(times))), milliseconds(best))
         };
         let _ = writeln!(text, "  {operations:<12} {}    {}", cell(&times[0]), cell(&times[1]));
+    }
+}
+
+/// A pass of the optimizer on the device and on the host.
+fn numbering(text: &mut String, all: &[Numbering]) {
+    text.push_str(
+        "\nValue numbering of rows, best in ms: on the host; on the device with transfers, and the launch alone\n",
+    );
+    for Numbering { rows, depth, host, device } in all {
+        let host = milliseconds(host.iter().copied().min());
+        let _ = write!(text, "  {rows:>8} rows, {depth:>6} levels: host {host:>7}");
+        for (threads, times) in device {
+            let best = |k: usize| milliseconds(times.iter().map(|time| time[k]).min());
+            let _ = write!(text, "  {threads}t {:>7} {:>7}", best(0), best(1));
+        }
+        text.push('\n');
     }
 }
 

@@ -11,6 +11,7 @@
 //! assert!(raise(&optimized.kernel).to_string().contains("x[global_id.x] = len(x) << 2;"));
 //! ```
 
+pub mod device;
 mod host;
 pub mod row;
 pub mod rules;
