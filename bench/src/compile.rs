@@ -8,6 +8,7 @@ use std::fmt::Write as _;
 use std::time::{Duration, Instant};
 use vyre_driver::{CompileOptions, Unit, VyreBackend as _};
 use vyre_foundation::Program;
+use vyre_self_substrate::{Options, optimize};
 
 /// How often vyre compiles: this takes little time, so the median means something.
 const COMPILES: usize = 50;
@@ -67,7 +68,8 @@ fn sizes(threads: &[usize], repetitions: usize) -> Result<Vec<(usize, [Vec<Durat
             for (times, text) in times.iter_mut().zip([straight(operations), branching(operations)]) {
                 let vyre = Vyre::new(threads)?;
                 let start = Instant::now();
-                vyre.backend.compile(&Unit::new(Program::parse(&text)?)?, &CompileOptions::default())?;
+                let unit = Unit::new(Program::parse(&text)?)?.optimized();
+                vyre.backend.compile(&unit, &CompileOptions::default())?;
                 times.push(start.elapsed());
             }
         }
@@ -83,7 +85,7 @@ pub(crate) fn measure(
     repetitions: usize,
 ) -> Result<Compile> {
     let case = cases::small_saxpy();
-    let names = ["backend", "parse", "validate", "lower", "generate"];
+    let names = ["backend", "parse", "validate", "lower", "optimize", "generate"];
     let mut parts: Vec<(&'static str, Vec<Duration>)> = names.map(|name| (name, Vec::new())).into();
     let mut total = Vec::new();
     for _ in 0..COMPILES {
@@ -96,13 +98,17 @@ pub(crate) fn measure(
         let validated = Instant::now();
         unit.kernel();
         let lowered = Instant::now();
+        std::hint::black_box(optimize(unit.kernel(), &Options::default()));
+        let optimized = Instant::now();
+        let unit = unit.optimized();
+        unit.kernel();
+        let generating = Instant::now();
         vyre.backend.compile(&unit, &CompileOptions::default())?;
-        let generated = Instant::now();
-        let times = [start, ready, parsed, validated, lowered, generated];
-        for ((_, part), pair) in parts.iter_mut().zip(times.windows(2)) {
-            part.push(pair[1] - pair[0]);
-        }
-        total.push(generated - ready);
+        let generation = generating.elapsed();
+        let times = [start, ready, parsed, validated, lowered, optimized];
+        let spans = times.windows(2).map(|pair| pair[1] - pair[0]).chain([generation]);
+        parts.iter_mut().zip(spans).for_each(|((_, part), span)| part.push(span));
+        total.push(optimized - ready + generation);
     }
 
     let mut first_result: Vec<(&'static str, Vec<Duration>)> = vec![("vyre", Vec::new())];

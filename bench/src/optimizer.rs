@@ -5,9 +5,10 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 use vyre_driver::{BackendExt as _, DeviceBuffer, DeviceMemory, DispatchConfig};
 use vyre_driver_cpu::{CpuBackend, CpuOptions};
-use vyre_foundation::{BinOp, Type, rng::SplitMix64};
+use vyre_foundation::{Axis, BinOp, BufferDecl, Element, Literal, Type, rng::SplitMix64};
 use vyre_lower::columns::{kind, op};
-use vyre_self_substrate::device;
+use vyre_lower::{Id, Item, Kernel, KernelBuilder, Value, ValueId};
+use vyre_self_substrate::{Options, device, optimize};
 
 /// The shapes that are measured: rows, and how deep they are.
 const SHAPES: [(usize, usize); 7] = [
@@ -27,6 +28,8 @@ pub(crate) struct Numbering {
     pub(crate) host: Vec<Duration>,
     /// By the number of threads: with transfers, and the launch alone.
     pub(crate) device: Vec<(usize, Vec<[Duration; 2]>)>,
+    /// All passes on the host, from kernel to kernel.
+    pub(crate) all: Vec<Duration>,
 }
 
 /// Rows in layers: each is made of one of the layer before and of another, and some are equal.
@@ -55,6 +58,35 @@ impl Layers {
             }
         }
         Layers { columns, levels }
+    }
+
+    /// A kernel of these rows, whose last layer is stored.
+    fn kernel(&self) -> Kernel {
+        let mut builder = KernelBuilder::new();
+        let index = builder.value(Value::Id(Id::Invocation, Axis::X));
+        let mut rows: Vec<ValueId> = Vec::new();
+        for i in 0..self.columns[0].len() {
+            let [a, b] = [1, 2].map(|k: usize| self.columns[k][i]);
+            let value = match self.columns[0][i] & 0xff {
+                // Not constants, or nothing would be left.
+                op::CONST => {
+                    let number = builder.value(Value::Const(Literal::U32(a)));
+                    Value::Load { buffer: 0, index: number, ty: Type::U32 }
+                }
+                _ => {
+                    let [a, b] = [a, b].map(|operand| rows[operand as usize]);
+                    let op = if i % 2 == 0 { BinOp::BitXor } else { BinOp::Mul };
+                    Value::Binary { op, ty: Type::U32, a, b }
+                }
+            };
+            rows.push(builder.value(value));
+        }
+        let last = self.levels[self.levels.len() - 2] as usize;
+        for value in rows.split_off(last) {
+            builder.item(KernelBuilder::ENTRY, Item::Store { buffer: 1, index, value }, 0);
+        }
+        let buffers = vec![BufferDecl::read("x", Element::U32), BufferDecl::output("o", Element::U32)];
+        builder.finish("layers".into(), 1.into(), 32, buffers, &[])
     }
 
     /// The same on the host: one walk in order, with a table of row numbers.
@@ -95,11 +127,15 @@ pub(crate) fn measure(threads: &[usize], turns: usize) -> Result<Vec<Numbering>>
     for (rows, depth) in SHAPES {
         let layers = Layers::new(rows, depth);
         let expected = layers.on_host();
-        let mut numbering = Numbering { rows, depth, host: Vec::new(), device: Vec::new() };
+        let mut numbering = Numbering { rows, depth, host: Vec::new(), device: Vec::new(), all: Vec::new() };
+        let kernel = layers.kernel();
         for _ in 0..turns {
             let begun = Instant::now();
             std::hint::black_box(layers.on_host());
             numbering.host.push(begun.elapsed());
+            let begun = Instant::now();
+            std::hint::black_box(optimize(&kernel, &Options::default()));
+            numbering.all.push(begun.elapsed());
         }
         for threads in threads {
             let options = CpuOptions { threads: *threads, cache_folder: None, ..CpuOptions::default() };

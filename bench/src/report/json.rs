@@ -116,6 +116,7 @@ fn numbering(of: &Numbering) -> Value {
         "rows": of.rows,
         "depth": of.depth,
         "host": least(&mut of.host.iter().copied()),
+        "all_passes_host": least(&mut of.all.iter().copied()),
         "device": of.device.iter().map(|(threads, times)| json!({
             "threads": threads,
             "with_transfers": least(&mut times.iter().map(|time| time[0])),

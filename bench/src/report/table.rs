@@ -163,14 +163,14 @@ fn numbering(text: &mut String, all: &[Numbering]) {
     text.push_str(
         "\nValue numbering of rows, best in ms: on the host; on the device with transfers, and the launch alone\n",
     );
-    for Numbering { rows, depth, host, device } in all {
+    for Numbering { rows, depth, host, device, all } in all {
         let host = milliseconds(host.iter().copied().min());
         let _ = write!(text, "  {rows:>8} rows, {depth:>6} levels: host {host:>7}");
         for (threads, times) in device {
             let best = |k: usize| milliseconds(times.iter().map(|time| time[k]).min());
             let _ = write!(text, "  {threads}t {:>7} {:>7}", best(0), best(1));
         }
-        text.push('\n');
+        let _ = writeln!(text, "  all passes, host {:>7}", milliseconds(all.iter().copied().min()));
     }
 }
 
