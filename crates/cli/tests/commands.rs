@@ -147,7 +147,8 @@ fn traps_and_timeouts_have_their_exit_codes() {
     assert_eq!(code(&output), 4);
     let expected = serde_json::json!({ "tag": "too \"far\"", "value": 2, "invocation": 2 });
     assert_eq!(json(&output)["error"]["trap"], expected);
-    let endless = "program e { for i in 0..4294967295 { for k in 0..4294967295 { } } }";
+    let endless = "program e { buffer o: output u32[1];
+        for i in 0..4294967295 { for k in 0..4294967295 { o[0] = o[0] + k; } } }";
     let file = folder.file("e.vyre", endless);
     for backend in ["cpu", "reference"] {
         let begun = Instant::now();
@@ -649,5 +650,62 @@ fn run_json_says_the_route_and_how_many_segments() {
             assert_eq!(report["telemetry"]["launches"], segments, "{report}");
             assert_eq!(report["outputs"], serde_json::json!({ "x": [7, 0, 1, 2, 3, 4, 5, 6] }));
         }
+    }
+}
+
+const CLUMSY: &str = "program clumsy {
+    buffer x: read_write u32[];
+
+    let i = global_id.x;
+    if 1 < 2 {
+        x[i * 1] = x[i] * 8 / 8 + 0;
+    }
+}
+";
+
+#[test]
+fn opt_prints_what_the_optimizer_makes() {
+    let folder = Folder::new("opt");
+    let file = folder.file("clumsy.vyre", CLUMSY);
+    let output = vyre(&["opt", &file]);
+    assert_eq!(code(&output), 0, "{}", stderr(&output));
+    let optimized = "program clumsy {
+    buffer x: read_write u32[];
+
+    let m0_0 = x[global_id.x];
+    x[global_id.x] = m0_0 & 536870911;
+}
+";
+    assert_eq!(stdout(&output), optimized);
+    let text = stdout(&vyre(&["opt", &file, "--stats"]));
+    assert!(text.starts_with("pass            rows     items        time\nlowered "), "{text}");
+    assert!(text.contains("\nmultiply by one                                  1\n"), "{text}");
+    // What is not for a terminal has no colours.
+    let text = stdout(&vyre(&["opt", &file, "--diff"]));
+    assert!(text.contains("\n+    x[global_id.x] = m0_0 & 536870911;\n"), "{text}");
+    let report = json(&vyre(&["opt", &file, "--json"]));
+    assert_eq!((&report["program"], &report["changes"]["multiply by one"]), (&optimized.into(), &1.into()));
+    // Without fuel nothing is rewritten, and with some a part.
+    let text = stdout(&vyre(&["opt", &file, "--opt-fuel", "0"]));
+    assert!(text.contains("* 8 / 8 + 0") && text.contains("if "), "{text}");
+    let dumps = folder.path("dumps");
+    assert_eq!(code(&vyre(&["opt", &file, "--dump", &dumps])), 0);
+    let last = std::fs::read_to_string(Path::new(&dumps).join("06-optimized.vyre"));
+    assert_eq!(last.expect("a dump of each pass"), optimized);
+    let output = vyre(&["opt", &file, "--dump", &folder.file("taken", "")]);
+    assert_eq!(code(&output), 1, "{}", stderr(&output));
+}
+
+#[test]
+fn optimising_changes_nothing_but_the_work() {
+    let folder = Folder::new("optimize");
+    let file = folder.file("clumsy.vyre", CLUMSY);
+    let outputs = ["cpu", "reference"].map(|backend| {
+        ["--optimize", "--no-optimize"].map(|option| {
+            stdout(&vyre(&["run", &file, "--backend", backend, option, "--in", "x=[1,4294967295]"]))
+        })
+    });
+    for output in outputs.iter().flatten() {
+        assert_eq!(output, "x: u32[2] = [1, 536870911]\n");
     }
 }
