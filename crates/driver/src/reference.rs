@@ -180,8 +180,10 @@ struct Pipeline {
 
 impl Pipeline {
     fn new(unit: &Unit) -> Result<Pipeline> {
-        let prepared = Prepared::new(unit.code()).map_err(|error| Error::Internal(error.to_string()))?;
-        let bytes = 1024 + 64 * unit.code().stats().expressions;
+        // Not everything that a kernel can do is a program that one may write: it can nest deeper.
+        let prepared = Prepared::new(unit.code()).or_else(|_| Prepared::new(unit.program()));
+        let prepared = prepared.map_err(|error| Error::Internal(error.to_string()))?;
+        let bytes = 1024 + 64 * prepared.program().stats().expressions;
         Ok(Pipeline { plan: BindingPlan::of(unit.program()), prepared, bytes })
     }
 }

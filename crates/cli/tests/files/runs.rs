@@ -171,6 +171,7 @@ pub(crate) fn check(program: &Program, run: &Run) -> Result<(), String> {
             .map_err(|problem| format!("{problem} (schedule {schedule:?}, raised)\n{raised}"))?;
     }
     let unit = Unit::of(program).map_err(|error| error.to_string())?.optimized();
+    assert!(unit.is_optimized(), "the optimizer is linked in");
     let optimized = unit.code();
     if let Err(found) = optimized.validate() {
         return Err(format!("the optimised program is not valid: {found}\n{optimized}"));

@@ -451,8 +451,8 @@ impl<'k> Emitter<'k> {
     }
 }
 
-/// What the rows are that are made of constants alone, lengths that the program says among them. A driver would compute them too, and then rewrite wrongly what it
-/// finds them in: see [`floats::is_hidden`].
+/// What the rows are that are made of constants alone, lengths that the program says among them. A driver would compute
+/// them too, and then rewrite wrongly what it finds them in: see [`floats::is_hidden`].
 fn constants(kernel: &Kernel) -> Vec<Option<Literal>> {
     let mut known: Vec<Option<Literal>> = Vec::with_capacity(kernel.values.len());
     for row in kernel.rows() {
