@@ -19,7 +19,7 @@ mod stats;
 
 pub use stats::{Pass, Stats};
 
-use host::{Control, Simplifier, needed};
+use host::{Control, Levels, Simplifier, needed};
 use row::Row;
 use std::time::Instant;
 use vyre_foundation::{BinOp, Type, arith, float_env};
@@ -78,6 +78,7 @@ fn size(kernel: &Kernel) -> [usize; 2] {
 fn on_host(kernel: &Kernel, stats: &mut Stats, watch: &mut dyn FnMut(&Pass, &Edit)) -> Kernel {
     let mut edit = prepared(kernel);
     let mut control = Control::new(kernel);
+    let mut levels = Levels::of(kernel);
     let own = edit.rows.len();
     let mut begun = Instant::now();
     let mut ended = |name: &'static str, edit: &Edit, stats: &mut Stats| {
@@ -88,8 +89,12 @@ fn on_host(kernel: &Kernel, stats: &mut Stats, watch: &mut dyn FnMut(&Pass, &Edi
         stats.passes.push(pass);
         begun = Instant::now();
     };
-    for _ in 0..MOST_ROUNDS {
-        Simplifier::walk(&mut edit, own, stats);
+    for round in 0..MOST_ROUNDS {
+        if round > 0 {
+            levels.raise(&edit);
+        }
+        let order = levels.order(&edit);
+        Simplifier::walk(&mut edit, &order, stats);
         ended("rows", &edit, stats);
         let changed = control.walk(&mut edit, stats);
         ended("items", &edit, stats);

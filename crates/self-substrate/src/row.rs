@@ -91,18 +91,20 @@ impl Row {
     /// comes first, constants come last, and a comparison of two rows is `<` or `<=`.
     pub fn canonical(mut self, is_constant: impl Fn(u32) -> bool) -> Row {
         let [a, b, _] = self.args;
+        // Two constants stay as they are: their numbers say nothing, and they are about to be folded.
+        let comes_later = |first: bool, second: bool| !second && (first || b < a);
         let swapped = match self.op() {
             op::BINARY => {
                 let operator = BinOp::ALL[self.variant()];
                 let (first, second) = (is_constant(a), is_constant(b));
                 if is_commutative(operator, self.operand_type()) {
-                    (first && !second || first == second && b < a).then_some(operator)
+                    comes_later(first, second).then_some(operator)
                 } else {
                     let is_backward = first || matches!(operator, BinOp::Gt | BinOp::Ge);
                     mirrored(operator).filter(|_| is_backward && !second)
                 }
             }
-            op::FMA if is_constant(a) && !is_constant(b) || is_constant(a) == is_constant(b) && b < a => {
+            op::FMA if comes_later(is_constant(a), is_constant(b)) => {
                 self.args.swap(0, 1);
                 None
             }

@@ -28,8 +28,6 @@ pub(crate) struct Control<'k> {
     around: Vec<RegionId>,
     /// The region that each region becomes a part of; itself where it stays.
     part_of: Vec<RegionId>,
-    /// Whether nothing in a region is ever done.
-    dead: Vec<bool>,
 }
 
 impl<'k> Control<'k> {
@@ -69,17 +67,25 @@ impl<'k> Control<'k> {
             }
         }
         let part_of = kernel.region_ids().collect();
-        Control { kernel, slots, results, home, around, part_of, dead: vec![false; regions] }
+        Control { kernel, slots, results, home, around, part_of }
     }
 
     /// Goes over all items once. Gives whether something was decided.
+    ///
+    /// What is decided about the rows of one item counts for others in the next walk only. What is never done is not
+    /// told from the rest: deciding about it does no harm.
     pub(crate) fn walk(&mut self, edit: &mut Edit, stats: &mut Stats) -> bool {
-        let mut walk = Walk { control: self, edit, stats, loads: FxHashMap::default(), changed: false };
+        let (loads, forwards) = (FxHashMap::default(), Vec::new());
+        let mut walk = Walk { control: self, edit, stats, loads, forwards, changed: false };
         // Items are numbered in the order in which they are met, before what is inside them.
         for item in 0..walk.control.home.len() {
             walk.item(ItemId::new(item as u32), walk.control.home[item]);
         }
-        walk.changed
+        let (forwards, changed) = (walk.forwards, walk.changed);
+        for (slot, by) in forwards {
+            edit.forward[slot as usize] = by;
+        }
+        changed
     }
 }
 
@@ -88,6 +94,8 @@ struct Walk<'w, 'k> {
     edit: &'w mut Edit,
     stats: &'w mut Stats,
     loads: FxHashMap<Load, u32>,
+    /// Which rows are to stand for which parameters and results.
+    forwards: Vec<(u32, u32)>,
     changed: bool,
 }
 
@@ -112,7 +120,7 @@ impl Walk<'_, '_> {
     fn stand_for(&mut self, slot: Option<u32>, by: u32) {
         let Some(slot) = slot.filter(|slot| self.edit.forward[*slot as usize] == *slot) else { return };
         if slot != by {
-            self.edit.forward[slot as usize] = by;
+            self.forwards.push((slot, by));
             self.changed = true;
         }
     }
@@ -124,17 +132,6 @@ impl Walk<'_, '_> {
 
     fn item(&mut self, id: ItemId, region: RegionId) {
         let item = self.control.kernel.item(id);
-        if self.control.dead[region.index()] {
-            match item {
-                Item::If { then, otherwise, .. } => {
-                    self.control.dead[then.index()] = true;
-                    self.control.dead[otherwise.index()] = true;
-                }
-                Item::Loop { body, .. } => self.control.dead[body.index()] = true,
-                _ => {}
-            }
-            return;
-        }
         let is_open = self.edit.fates[id.index()] == Fate::Stays;
         match item {
             Item::If { cond, then, otherwise, yields } if is_open => {
@@ -159,8 +156,7 @@ impl Walk<'_, '_> {
         if let Some(holds) = decided {
             self.stats.branches += 1;
             self.decide(id, if holds { Fate::Then } else { Fate::Otherwise });
-            let [done, never] = if holds { arms } else { [arms[1], arms[0]] };
-            self.control.dead[never.index()] = true;
+            let done = if holds { arms[0] } else { arms[1] };
             self.control.part_of[done.index()] = self.control.part_of[region.index()];
         }
         for (k, (a, b)) in yields.iter().enumerate() {
@@ -194,10 +190,8 @@ impl Walk<'_, '_> {
         };
         self.stats.loops += 1;
         self.decide(id, fate);
-        match fate {
-            Fate::Gone => self.control.dead[body.index()] = true,
-            Fate::Once => self.control.part_of[body.index()] = self.control.part_of[region.index()],
-            _ => {}
+        if fate == Fate::Once {
+            self.control.part_of[body.index()] = self.control.part_of[region.index()];
         }
         for (k, (first, next)) in first.iter().zip(next).enumerate() {
             let (first, next) = (self.resolve(*first), self.resolve(*next));

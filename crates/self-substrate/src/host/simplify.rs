@@ -1,5 +1,6 @@
 //! One walk over the rows: canonical form, folding, rules, value numbering.
 
+use super::levels::Order;
 use crate::row::{Row, is_commutative};
 use crate::rules::{INDEX, Instance, Letters, Term};
 use crate::stats::Stats;
@@ -78,31 +79,49 @@ enum Rewritten {
     Row(Row),
 }
 
+/// Numbers from this one on stand for constants that a row which is being simplified needs and that are no rows yet.
+const FRESH: u32 = u32::MAX - 256;
+
 /// A walk over the rows of an edit.
 pub(crate) struct Simplifier<'a> {
     edit: &'a mut Edit,
     stats: &'a mut Stats,
     table: Table,
+    /// What the numbers from [`FRESH`] on stand for.
+    fresh: Vec<Row>,
 }
 
 impl<'a> Simplifier<'a> {
-    /// Goes over all rows once. The first `own` are in order; after them come constants that earlier walks added, which
-    /// may be operands of any.
-    pub(crate) fn walk(edit: &'a mut Edit, own: usize, stats: &'a mut Stats) {
-        let rows = edit.rows.len();
-        let mut simplifier = Simplifier { edit, stats, table: Table::with_room(rows) };
-        for number in (own..rows).chain(0..own) {
-            if simplifier.edit.forward[number] as usize == number {
-                simplifier.row(number as u32);
+    /// Goes over all rows once, level by level. What is done to a row does not depend on the others of its level, and of
+    /// equal rows the first one stays: that of the lowest level and there of the smallest number.
+    pub(crate) fn walk(edit: &'a mut Edit, order: &Order, stats: &'a mut Stats) {
+        let table = Table::with_room(edit.rows.len());
+        let mut simplifier = Simplifier { edit, stats, table, fresh: Vec::new() };
+        let mut owners = Vec::new();
+        for level in order.levels() {
+            for number in level {
+                simplifier.simplify(*number, &mut owners);
+            }
+            for (row, place, constant) in owners.drain(..) {
+                let number = simplifier.added(constant);
+                simplifier.edit.rows[row as usize][place] = number;
+            }
+            for number in level {
+                simplifier.number(*number);
             }
         }
     }
 
     fn get(&self, number: u32) -> Row {
-        self.edit.rows[number as usize].into()
+        match number.checked_sub(FRESH) {
+            Some(fresh) => self.fresh[fresh as usize],
+            None => self.edit.rows[number as usize].into(),
+        }
     }
 
-    fn row(&mut self, number: u32) {
+    /// Makes a row as simple as it gets. Constants that it needs are put down in `owners`: whose, where, and what.
+    fn simplify(&mut self, number: u32, owners: &mut Vec<(u32, usize, Row)>) {
+        self.fresh.clear();
         let mut row = self.get(number);
         for operand in row.operands_mut() {
             *operand = self.edit.resolve(*operand);
@@ -122,6 +141,7 @@ impl<'a> Simplifier<'a> {
             match self.rewritten(row) {
                 None => break,
                 Some(Rewritten::Row(simpler)) => row = simpler,
+                Some(Rewritten::Other(fresh)) if fresh >= FRESH => row = self.get(fresh),
                 Some(Rewritten::Other(other)) => {
                     self.edit.forward[number as usize] = other;
                     return;
@@ -129,6 +149,19 @@ impl<'a> Simplifier<'a> {
             }
         }
         self.edit.rows[number as usize] = row.into();
+        for (place, operand) in (1..).zip(row.operands()) {
+            if *operand >= FRESH {
+                owners.push((number, place, self.get(*operand)));
+            }
+        }
+    }
+
+    /// Finds whether there is an equal row.
+    fn number(&mut self, number: u32) {
+        if self.edit.forward[number as usize] != number {
+            return;
+        }
+        let row = self.get(number);
         let first = self.table.find_or_insert(&self.edit.rows, row, number);
         self.edit.forward[number as usize] = first;
         self.stats.merged += usize::from(first != number);
@@ -237,7 +270,10 @@ impl<'a> Simplifier<'a> {
         for (arg, (operand, ty)) in args.iter_mut().zip(term.operands(letters)) {
             *arg = match self.made(operand, ty, letters, bound) {
                 Rewritten::Other(row) => row,
-                Rewritten::Row(row) => self.added(row),
+                Rewritten::Row(row) => {
+                    self.fresh.push(row);
+                    FRESH + self.fresh.len() as u32 - 1
+                }
             };
         }
         Rewritten::Row(Row { kind: term.kind(letters).unwrap_or(0), args })
