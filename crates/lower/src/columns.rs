@@ -164,26 +164,60 @@ pub(crate) fn value(kind: u32, args: [u32; 3]) -> Value {
     }
 }
 
-const STORE: u32 = 0;
-const LOAD_ITEM: u32 = 1;
-const ATOMIC: u32 = 2;
-const BARRIER: u32 = 3;
-const UNIFORM_LOAD: u32 = 4;
-const TRAP: u32 = 5;
-const BALLOT: u32 = 6;
-const SHUFFLE: u32 = 7;
-const REDUCE: u32 = 8;
-const IF: u32 = 9;
-const LOOP: u32 = 10;
+/// The operations of item rows, as they stand in the lowest byte of a kind.
+pub mod item {
+    /// A store: buffer, index, value.
+    pub const STORE: u32 = 0;
+    /// A load: buffer, index, version.
+    pub const LOAD: u32 = 1;
+    /// An atomic: buffer, index, expected, value; the last two may be [`NONE`](super::NONE).
+    pub const ATOMIC: u32 = 2;
+    /// A barrier.
+    pub const BARRIER: u32 = 3;
+    /// A barrier, one load for all, a barrier: buffer, index.
+    pub const UNIFORM_LOAD: u32 = 4;
+    /// A trap: tag, value.
+    pub const TRAP: u32 = 5;
+    /// A ballot: condition.
+    pub const BALLOT: u32 = 6;
+    /// A shuffle: value, lane.
+    pub const SHUFFLE: u32 = 7;
+    /// A reduction: value.
+    pub const REDUCE: u32 = 8;
+    /// A branch: condition, two regions.
+    pub const IF: u32 = 9;
+    /// A loop: guard, region, whether another iteration follows.
+    pub const LOOP: u32 = 10;
+
+    /// Which arguments are rows, a bit for each.
+    pub const fn rows(op: u32) -> u32 {
+        match op {
+            STORE => 0b0110,
+            ATOMIC => 0b1110,
+            LOAD | UNIFORM_LOAD | TRAP => 0b0010,
+            SHUFFLE => 0b0011,
+            LOOP => 0b0101,
+            BALLOT | REDUCE | IF => 0b0001,
+            _ => 0,
+        }
+    }
+
+    /// Whether it has an effect that others see.
+    pub const fn has_effect(op: u32) -> bool {
+        matches!(op, STORE | ATOMIC | BARRIER | UNIFORM_LOAD | TRAP)
+    }
+}
+
+use item::{ATOMIC, BALLOT, BARRIER, IF, LOOP, REDUCE, SHUFFLE, STORE, TRAP, UNIFORM_LOAD};
 
 const SCOPES: [Scope; 2] = [Scope::Workgroup, Scope::Grid];
 
 impl Items {
-    pub(crate) fn push(&mut self, item: &Item, origin: u32, pool: &mut Vec<u32>) {
+    pub(crate) fn push(&mut self, row: &Item, origin: u32, pool: &mut Vec<u32>) {
         let optional = |value: &Option<ValueId>| value.map_or(NONE, |value| value.0);
-        let (kind, args, list): (u32, [u32; 4], Vec<u32>) = match item {
+        let (kind, args, list): (u32, [u32; 4], Vec<u32>) = match row {
             Item::Store { buffer, index, value } => (STORE, [*buffer, index.0, value.0, 0], vec![]),
-            Item::Load { buffer, index, version } => (LOAD_ITEM, [*buffer, index.0, *version, 0], vec![]),
+            Item::Load { buffer, index, version } => (item::LOAD, [*buffer, index.0, *version, 0], vec![]),
             Item::Atomic { op, ordering, buffer, index, expected, value } => (
                 ATOMIC | (*op as u32) << 8 | (*ordering as u32) << 16,
                 [*buffer, index.0, optional(expected), optional(value)],
@@ -235,7 +269,7 @@ impl Items {
         let variant = (kind >> 8 & 0xff) as usize;
         match kind & 0xff {
             STORE => Item::Store { buffer: a, index: ValueId(b), value: ValueId(c) },
-            LOAD_ITEM => Item::Load { buffer: a, index: ValueId(b), version: c },
+            item::LOAD => Item::Load { buffer: a, index: ValueId(b), version: c },
             ATOMIC => Item::Atomic {
                 op: AtomicOp::ALL[variant],
                 ordering: MemoryOrdering::ALL[(kind >> 16) as usize],

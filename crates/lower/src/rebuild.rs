@@ -29,6 +29,15 @@ pub enum Fate {
     Gone,
 }
 
+impl Fate {
+    /// The fate of a number, as a device has it.
+    pub fn of(number: u32) -> Fate {
+        use Fate::{AtMostOnce, Gone, Once, Otherwise, Stays, Then};
+        let all = [Stays, Then, Otherwise, Once, AtMostOnce, Gone];
+        all.into_iter().find(|fate| *fate as u32 == number).unwrap_or(Stays)
+    }
+}
+
 /// A kernel's rows and items after an optimizer.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Edit {

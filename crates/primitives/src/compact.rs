@@ -44,6 +44,11 @@ impl Compact {
         Compact { scan: Scan::new(k, team, name, Op::Sum) }
     }
 
+    /// The same with the memory of a scan that sums, which the program has for other reasons.
+    pub fn with(scan: Scan<u32>) -> Compact {
+        Compact { scan }
+    }
+
     /// Calls `emit` for each index below `n` that `keep` holds for, with how many of those come before it. Synchronises
     /// the grid; `n` is uniform for the workgroup.
     ///

@@ -68,6 +68,19 @@ pub fn insert_or_find<A: access::Atomic>(
     id: Value<u32>,
     same: impl FnOnce(Value<u32>) -> Value<bool>,
 ) -> Value<u32> {
+    insert_or_find_by(k, table, hash, id, same, |_| true.into())
+}
+
+/// As [`insert_or_find`], but a larger id with an equal key gives way only if `gives_way(other)` holds, which is the same
+/// for all that are inserted between two barriers: it is how what came before the last barrier stays.
+pub fn insert_or_find_by<A: access::Atomic>(
+    k: &Kernel,
+    table: Buffer<u32, A>,
+    hash: Value<u32>,
+    id: Value<u32>,
+    same: impl FnOnce(Value<u32>) -> Value<bool>,
+    gives_way: impl FnOnce(Value<u32>) -> Value<bool>,
+) -> Value<u32> {
     let found = k.var("slot", NONE);
     let entry = id + 1;
     each_slot(k, table, hash, |slot| {
@@ -80,7 +93,9 @@ pub fn insert_or_find<A: access::Atomic>(
         });
         k.if_(same(there.get() - 1), || {
             k.if_(entry.lt(there.get()), || {
-                table.atomic_min(slot, entry);
+                k.if_(gives_way(there.get() - 1), || {
+                    table.atomic_min(slot, entry);
+                });
             });
             found.set(slot);
             k.break_();

@@ -17,14 +17,15 @@ pub mod row;
 pub mod rules;
 mod stats;
 
-pub use stats::{Pass, Stats};
+pub use device::optimize_on;
+pub use stats::{OnDevice, Pass, Stats};
 
 use host::{Control, Levels, Simplifier, needed};
 use row::Row;
 use std::time::Instant;
 use vyre_foundation::{BinOp, Type, arith, float_env};
 use vyre_lower::columns::{self, op};
-use vyre_lower::{Edit, Fate, Id, Kernel, Value, rebuild};
+use vyre_lower::{Edit, Fate, Id, Kernel, Value, ValueId, rebuild};
 
 vyre_driver::registry::submit! {
     vyre_driver::Optimizer {
@@ -131,23 +132,26 @@ fn as_difference(edit: &mut Edit, number: usize) {
     }
 }
 
-/// The rows of a kernel, with what its declarations say in the place of what asks for it: lengths that are known, and
-/// ids on axes on which a workgroup has one invocation.
+/// The rows of a kernel, with what its declarations say in the place of what asks for it.
 fn prepared(kernel: &Kernel) -> Edit {
     let mut edit = Edit::of(kernel);
-    let size = kernel.workgroup_size.size();
-    for (row, id) in edit.rows.iter_mut().zip(kernel.rows()) {
-        let known = match row[0] & 0xff {
-            op::LEN | op::ID => match kernel.value(id) {
-                Value::Len(buffer) => kernel.buffers[buffer as usize].count(),
-                Value::Id(Id::Local, axis) if size[axis.index()] == 1 => Some(0),
-                _ => None,
-            },
-            _ => None,
-        };
-        if let Some(known) = known {
-            *row = Row::constant(Type::U32, u64::from(known)).into();
-        }
+    for (row, known) in known_rows(kernel) {
+        edit.rows[row.index()] = Row::constant(Type::U32, u64::from(known)).into();
     }
     edit
+}
+
+/// The rows that the declarations of a kernel say, with what they are: lengths that are known, and ids on axes on which a
+/// workgroup has one invocation.
+fn known_rows(kernel: &Kernel) -> impl Iterator<Item = (ValueId, u32)> {
+    let size = kernel.workgroup_size.size();
+    let asks = |row: &ValueId| matches!(kernel.values.kind[row.index()] & 0xff, op::LEN | op::ID);
+    kernel.rows().filter(asks).filter_map(move |row| {
+        let known = match kernel.value(row) {
+            Value::Len(buffer) => kernel.buffers[buffer as usize].count()?,
+            Value::Id(Id::Local, axis) if size[axis.index()] == 1 => 0,
+            _ => return None,
+        };
+        Some((row, known))
+    })
 }

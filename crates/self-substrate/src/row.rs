@@ -130,7 +130,7 @@ pub fn is_commutative(operator: BinOp, ty: Type) -> bool {
 }
 
 /// The comparison that is the same with its operands the other way round.
-fn mirrored(operator: BinOp) -> Option<BinOp> {
+pub(crate) fn mirrored(operator: BinOp) -> Option<BinOp> {
     Some(match operator {
         BinOp::Lt => BinOp::Gt,
         BinOp::Le => BinOp::Ge,

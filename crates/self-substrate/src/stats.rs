@@ -1,7 +1,9 @@
 //! What the optimizer did.
 
+use crate::device::tally;
 use crate::rules::RULES;
 use std::time::Duration;
+use vyre_driver::{Route, Timing};
 
 /// One pass over a kernel.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -41,8 +43,21 @@ pub struct Stats {
     pub loops: usize,
     /// Parameters that never change, or always equal another.
     pub carried: usize,
+    /// Where that was done, if not on the host.
+    pub device: Option<OnDevice>,
     /// How many more changes may be made; `None` is no limit.
     fuel: Option<u64>,
+}
+
+/// Where passes ran.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct OnDevice {
+    /// The backend.
+    pub backend: &'static str,
+    /// How its grid barriers ran.
+    pub route: Route,
+    /// How long it took: all of it, and the device alone.
+    pub timing: Option<Timing>,
 }
 
 impl Stats {
@@ -60,8 +75,23 @@ impl Stats {
             branches: 0,
             loops: 0,
             carried: 0,
+            device: None,
             fuel,
         }
+    }
+
+    /// Takes what a device has counted.
+    pub(crate) fn count(&mut self, tally: &[u32]) {
+        let of = |what: u32| tally[what as usize] as usize;
+        let rules = &tally[tally::COUNT as usize..];
+        self.canonicalised = of(tally::CANONICALISED);
+        self.folded = rules[RULES.len()] as usize;
+        self.fired = rules[..RULES.len()].iter().map(|count| *count as usize).collect();
+        self.merged = of(tally::MERGED);
+        self.loads = of(tally::LOADS);
+        self.branches = of(tally::BRANCHES);
+        self.loops = of(tally::LOOPS);
+        self.carried = of(tally::CARRIED);
     }
 
     /// Whether one more change may be made.

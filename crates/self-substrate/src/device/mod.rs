@@ -1,65 +1,254 @@
-//! Passes as programs of the language, over the columns of a kernel.
+//! The passes as one program of the language, over the columns of a kernel.
 //!
-//! Rows are gone over level by level: all rows of a level at once, after those that they are made of. `order` holds the
-//! numbers of the rows by level, `levels` where each level begins in it, and at last how many rows there are.
+//! The columns are uploaded as they are. The program does what the [host](crate::optimize) does, all rows of a level and
+//! all items at once, in as many rounds as it takes, and leaves the rows that stay without gaps. So a call is one upload,
+//! one dispatch and one read-back; `memory` lists the buffers.
 
+mod arithmetic;
+mod book;
+mod decide;
+mod memory;
+mod needs;
+mod sweep;
+
+pub(crate) use memory::tally;
+
+use crate::stats::{Pass, Stats};
+use crate::{Optimized, as_difference, known_rows, size};
+use book::Book;
+use memory::{Machine, ROUNDS, SECOND, mark};
+use std::sync::LazyLock;
+use std::time::Instant;
+use sweep::Sweep;
+use vyre_driver::{BackendExt, DispatchConfig, Result, VyreBackend};
 use vyre_foundation::Program;
-use vyre_foundation::build::BuildError;
 use vyre_foundation::build::prelude::*;
-use vyre_lower::columns::op;
-use vyre_primitives::{Lanes, Team, hash_table};
+use vyre_lower::columns::{Items, Values, item, op};
+use vyre_lower::{Edit, Fate, Kernel as Flat, rebuild};
+use vyre_primitives::{Compact, Frontier, Op, Scan};
 
-/// Value numbering: for each row the smallest one that equals it, where operands that are equal count as the same.
+/// Loops that carry more values are left to the host: each value is compared with all before it here.
+const MOST_PAIRS: u32 = 256;
+
+static BOOK: LazyLock<Book> = LazyLock::new(Book::new);
+
+static PROGRAM: LazyLock<Program> = LazyLock::new(|| match written(&BOOK) {
+    Ok(program) => program,
+    Err(error) => unreachable!("the program does not depend on anything: {error}"),
+});
+
+/// The optimizer as a program of the language.
 ///
-/// | buffer | access | length | |
-/// |---|---|---|---|
-/// | `kind` | `read` | rows | as in [`Values`](vyre_lower::columns::Values) |
-/// | `a`, `b`, `c` | `read_write` | rows | arguments; those that are rows become those that stand for them |
-/// | `order`, `levels` | `read` | rows, levels + 1 | rows by level |
-/// | `slot` | `scratch` | rows | where each row is in the table |
-/// | `table` | `scratch` | a power of two, at least twice the rows | see [`hash_table`] |
-/// | `number` | `output` | rows | what stands for each row |
-///
-/// All elements are `u32`. There are two barriers of the grid for each level. The result does not depend on the grid: of
-/// equal rows the smallest number wins.
-pub fn numbering() -> Result<Program, BuildError> {
-    vyre_foundation::build::program("numbering", |k| {
-        let team = Team::new(k, Lanes::default());
-        let kind = k.read::<u32>("kind");
-        let args = ["a", "b", "c"].map(|name| k.read_write::<u32>(name));
-        let (order, levels) = (k.read::<u32>("order"), k.read::<u32>("levels"));
-        let (slot, table) = (k.scratch::<u32>("slot"), k.scratch::<u32>("table"));
-        let number = k.output::<u32>("number");
-        let stands_for = |row: Value<u32>| table.load(slot.load(row)) - 1;
-        k.for_named("level", 0, levels.len() - 1, |level| {
-            let first = k.let_("first", levels.load(level));
-            let count = k.let_("count", levels.load(level + 1) - first);
-            team.for_each(k, count, |i| {
-                let row = k.let_("row", order.load(first + i));
-                let operands = k.let_("operands", operands(kind.load(row)));
-                for (j, arg) in (0..).zip(args) {
-                    k.if_(operands.gt(j), || arg.store(row, stands_for(arg.load(row))));
-                }
-            });
-            k.barrier(Scope::Grid);
-            team.for_each(k, count, |i| {
-                let row = k.let_("row", order.load(first + i));
-                let key = |row| [kind.load(row), args[0].load(row), args[1].load(row), args[2].load(row)];
-                let own = key(row);
-                let same = |other| {
-                    let pairs = own.into_iter().zip(key(other));
-                    pairs.fold(Value::from(true), |all, (own, other)| all.and(own.eq(other)))
-                };
-                slot.store(row, hash_table::insert_or_find(k, table, hash_table::hash(own), row, same));
-            });
-            k.barrier(Scope::Grid);
+/// ```
+/// let program = vyre_self_substrate::device::program();
+/// let text = program.to_string();
+/// assert_eq!(vyre_foundation::Program::parse(&text).as_ref(), Ok(program));
+/// ```
+pub fn program() -> &'static Program {
+    &PROGRAM
+}
+
+fn written(book: &Book) -> std::result::Result<Program, BuildError> {
+    vyre_foundation::build::program("optimizer", |k| {
+        let m = Machine::new(k, book);
+        let scan = Scan::new(k, m.team, "scan", Op::Sum);
+        let frontier = Frontier::new(k, m.team, "frontier");
+        let compact = Compact::with(scan);
+        let sweep = Sweep::new(&m, scan);
+        m.begin();
+        let made = k.var("made", 0u32);
+        let decided = k.var("decided", 0u32);
+        k.for_named("turn_of_all", 0, ROUNDS, |round| {
+            sweep.run(round, made);
+            m.decide();
+            let now = m.marks.grid_uniform_load(mark::DECIDED);
+            m.team.once(k, || m.tally.store(tally::ROUNDS, round + 1));
+            k.if_(now.eq(decided.get()), || k.break_());
+            decided.set(now);
         });
-        team.for_each(k, kind.len(), |row| number.store(row, stands_for(row)));
+        m.finish(frontier, compact, m.own() + made.get());
+        m.tell();
     })
 }
 
-/// How many arguments of a row are rows, by its kind: two bits for each operation.
-fn operands(kind: Value<u32>) -> Value<u32> {
-    let packed = (op::CONST..=op::OUT).map(|op| (op::operands(op) as u32) << (2 * op)).sum::<u32>();
-    Value::from(packed) >> ((kind & 15) * 2) & 3
+impl Machine<'_> {
+    /// Copies the columns to where they are worked on. Synchronises the grid.
+    fn begin(&self) {
+        let k = self.k;
+        self.team.for_each(k, self.own(), |row| {
+            let kind = k.let_("kind_here", self.kind.load(row));
+            let args = self.args.map(|column| k.let_("argument", column.load(row)));
+            self.rows.store(row * 4, kind);
+            for (i, arg) in (1..).zip(args) {
+                self.rows.store(row * 4 + i, arg);
+            }
+            self.link.store(row, row);
+            self.rank.store(row, self.level.load(row));
+            let operation = kind & 0xff;
+            k.if_(operation.eq(op::PARAM).or(operation.eq(op::OUT)), || {
+                k.if_(self.pairs.load(args[0]).eq(0), || self.result.store(args[0], row + 1)).else_(|| {
+                    let is_result = operation.eq(op::OUT).cast::<u32>();
+                    self.slots.store(self.list.load(args[0]) + args[1] * 2 + is_result, row + 1);
+                });
+            });
+        });
+        self.team.for_each(k, self.part_of.len(), |region| self.part_of.store(region, region));
+        k.barrier(Scope::Grid);
+        self.team.for_each(k, self.known.len() / 2, |i| {
+            let row = k.let_("known_row", self.known.load(i * 2));
+            let words = [sweep::constant(vyre_foundation::Type::U32).into(), self.known.load(i * 2 + 1)];
+            for (at, word) in (0..).zip(words.into_iter().chain([0.into(), 0.into()])) {
+                self.rows.store(row * 4 + at, word);
+            }
+        });
+        k.barrier(Scope::Grid);
+    }
+}
+
+/// Optimises a kernel on a device. What does not fit there is done by the host; [`Stats::device`] says so.
+pub fn optimize_on(backend: &dyn VyreBackend, kernel: &Flat) -> Result<Optimized> {
+    let most_pairs = kernel.items.lists[1].iter().zip(&kernel.items.kind).filter(|(_, kind)| *kind & 0xff == item::LOOP);
+    let fits = most_pairs.map(|(count, _)| *count).max().unwrap_or(0) <= MOST_PAIRS;
+    let optimized = if fits { on_device(backend, kernel)? } else { None };
+    Ok(optimized.unwrap_or_else(|| crate::optimize(kernel, &crate::Options::default())))
+}
+
+fn on_device(backend: &dyn VyreBackend, kernel: &Flat) -> Result<Option<Optimized>> {
+    let (values, items) = (&kernel.values, &kernel.items);
+    let known: Vec<u32> = known_rows(kernel).flat_map(|(row, is)| [row.index() as u32, is]).collect();
+    let (home, owner) = places(kernel);
+    let words: [&[u32]; 19] = [
+        &values.kind,
+        &values.args[0],
+        &values.args[1],
+        &values.args[2],
+        &values.level,
+        &known,
+        &items.kind,
+        &items.args[0],
+        &items.args[1],
+        &items.args[2],
+        &items.args[3],
+        &items.lists[0],
+        &items.lists[1],
+        &home,
+        &owner,
+        &kernel.pool,
+        &BOOK.heads,
+        &BOOK.alternatives,
+        &BOOK.code,
+    ];
+    let inputs: Vec<&[u8]> = words.iter().map(|words| bytemuck::cast_slice(words)).collect();
+    let config = config(backend, kernel);
+    let dispatched = Instant::now();
+    let output = backend.dispatch_borrowed_timed(program(), &inputs, &config)?;
+    let time = dispatched.elapsed();
+    let [dense, fates, item_0, item_1, item_2, item_3, pool, tally] = &output.outputs[..] else {
+        unreachable!("the program has eight outputs");
+    };
+    let tally: Vec<u32> = words_of(tally);
+    if tally[tally::OVERFLOW as usize] != 0 {
+        return Ok(None);
+    }
+    let mut stats = Stats::new(None);
+    stats.before = size(kernel);
+    stats.count(&tally);
+    let stay = tally[tally::STAY as usize] as usize;
+    let fates: Vec<Fate> = words_of(fates).into_iter().map(Fate::of).collect();
+    let kept = fates.iter().filter(|fate| matches!(fate, Fate::Stays | Fate::AtMostOnce)).count();
+    stats.passes.push(Pass { name: "device", rows: stay, items: kept, time });
+    stats.device = Some(crate::stats::OnDevice { backend: output.report.backend, route: output.report.route, timing: output.report.timing });
+    let rows = bytemuck::pod_collect_to_vec(&dense[..16 * stay]);
+    let mut edit = Edit { rows, forward: (0..stay as u32).collect(), fates };
+    (0..stay).for_each(|row| as_difference(&mut edit, row));
+    let after = Flat {
+        values: Values::default(),
+        items: Items { args: [item_0, item_1, item_2, item_3].map(|column| words_of(column)), ..items.clone() },
+        pool: words_of(pool),
+        ..without_columns(kernel)
+    };
+    let kernel = rebuild(&after, &edit);
+    stats.after = size(&kernel);
+    Ok(Some(Optimized { kernel, stats }))
+}
+
+fn words_of(bytes: &[u8]) -> Vec<u32> {
+    bytemuck::pod_collect_to_vec(bytes)
+}
+
+/// What a kernel is besides its rows and items.
+fn without_columns(kernel: &Flat) -> Flat {
+    Flat {
+        name: kernel.name.clone(),
+        workgroup_size: kernel.workgroup_size,
+        subgroup_size: kernel.subgroup_size,
+        buffers: kernel.buffers.clone(),
+        tags: kernel.tags.clone(),
+        origins: kernel.origins.clone(),
+        values: Values::default(),
+        items: Items::default(),
+        regions: kernel.regions.clone(),
+        pool: Vec::new(),
+    }
+}
+
+/// The region of each item, and the item that holds each region, with [`SECOND`] where it is the second of a branch.
+fn places(kernel: &Flat) -> (Vec<u32>, Vec<u32>) {
+    let mut home = vec![0; kernel.items.len()];
+    let mut owner = vec![0; kernel.regions.start.len()];
+    for region in kernel.region_ids() {
+        for id in kernel.region(region) {
+            let number = id.index() as u32;
+            home[id.index()] = region.index() as u32;
+            let arg = |which: usize| kernel.items.args[which][id.index()] as usize;
+            match kernel.items.kind[id.index()] & 0xff {
+                item::IF => (owner[arg(1)], owner[arg(2)]) = (number, number | SECOND),
+                item::LOOP => owner[arg(1)] = number,
+                _ => {}
+            }
+        }
+    }
+    (home, owner)
+}
+
+/// The grid, and the lengths of all buffers whose length is open.
+fn config(backend: &dyn VyreBackend, kernel: &Flat) -> DispatchConfig {
+    let count = |n: usize| u32::try_from(n).unwrap_or(u32::MAX);
+    let (own, items) = (count(kernel.values.len()), count(kernel.items.len()));
+    let (regions, pool) = (count(kernel.regions.start.len()), count(kernel.pool.len()));
+    // Room for a constant for every row, and for levels that rise.
+    let constants = own.saturating_add(64);
+    let rows = own.saturating_add(constants);
+    let levels = kernel.values.level.iter().max().map_or(1, |level| level + 1).saturating_mul(2).saturating_add(64);
+    let groups = backend.profile().limits.parallelism.saturating_mul(4).clamp(4, 64);
+    let table = |n: u32| n.saturating_mul(2).checked_next_power_of_two().unwrap_or(1 << 31).max(64);
+    let loads = kernel.items.kind.iter().filter(|kind| **kind & 0xff == item::LOAD).count();
+    let nodes = rows.saturating_add(items);
+    let lengths = [
+        ("rows", rows.saturating_mul(4)),
+        ("link", rows),
+        ("rank", rows),
+        ("order", rows),
+        ("counts", levels.saturating_mul(groups)),
+        ("begins", levels + 1),
+        ("table", table(own)),
+        ("maker", constants),
+        ("slots", pool),
+        ("stands", pool),
+        ("result", items),
+        ("stands_for_result", items),
+        ("part_of", regions),
+        ("loads", table(count(loads))),
+        ("needed", nodes.div_ceil(32)),
+        ("frontier_queue", nodes.saturating_mul(2)),
+        ("dense", rows.saturating_mul(4)),
+        ("fate", items),
+        ("item_0_after", items),
+        ("item_1_after", items),
+        ("item_2_after", items),
+        ("item_3_after", items),
+        ("pool_after", pool),
+    ];
+    let config = DispatchConfig::new().grid([groups, 1, 1]);
+    lengths.into_iter().fold(config, |config, (name, length)| config.output_len(name, length))
 }

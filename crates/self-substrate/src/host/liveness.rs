@@ -1,7 +1,7 @@
 //! Which items something needs.
 
 use crate::row::Row;
-use vyre_lower::columns::op;
+use vyre_lower::columns::{self, op};
 use vyre_lower::{Edit, Fate, Item, ItemId, Kernel, RegionId, ValueId};
 
 /// Lets the items go that nothing needs: loads and subgroup operations whose results are not used, and control that
@@ -17,15 +17,7 @@ pub(crate) fn needed(kernel: &Kernel, edit: &mut Edit) {
     };
     let reached = search.reached();
     for item in &reached {
-        let effect = kernel.item(*item);
-        if matches!(
-            effect,
-            Item::Store { .. }
-                | Item::Atomic { .. }
-                | Item::Barrier { .. }
-                | Item::UniformLoad { .. }
-                | Item::Trap { .. }
-        ) {
+        if columns::item::has_effect(kernel.items.kind[item.index()] & 0xff) {
             search.item(*item);
         }
     }

@@ -193,13 +193,7 @@ impl<'a> Simplifier<'a> {
     }
 
     fn matched(&self, instance: &Instance, row: Row) -> Option<Bound> {
-        let Instance { letters, .. } = *instance;
-        let rule = instance.rule();
-        let bound = self.operands_match(&rule.pattern, row, letters, Bound::default(), &[])?;
-        let holds = rule.when.as_ref().is_none_or(|when| {
-            when.value(Type::Bool, letters, &|_| 0, &|k| bound.constants[usize::from(k)].unwrap_or(0)) != 0
-        });
-        holds.then_some(bound)
+        self.operands_match(&instance.rule().pattern, row, instance, Bound::default(), &[])
     }
 
     /// Whether the operands of a row of the right kind fit, and then what is left to fit.
@@ -207,7 +201,7 @@ impl<'a> Simplifier<'a> {
         &self,
         term: &Term,
         row: Row,
-        letters: Letters,
+        instance: &Instance,
         bound: Bound,
         rest: &[(&'static Term, u32)],
     ) -> Option<Bound> {
@@ -216,13 +210,14 @@ impl<'a> Simplifier<'a> {
             let all = pairs.iter().chain(rest);
             let count = pairs.len() + rest.len();
             todo.iter_mut().zip(all).for_each(|(slot, pair)| *slot = *pair);
-            self.all_match(&todo[..count.min(8)], letters, bound)
+            self.all_match(&todo[..count.min(8)], instance, bound)
         };
         let [x, y, z] = row.args;
         match term {
             Term::Any(_) | Term::Const(_) | Term::Lit(_) => None,
             Term::Binary(operator, ty, a, b) => with(&[(a, x), (b, y)]).or_else(|| {
-                is_commutative(*operator, ty.of(letters)).then(|| with(&[(a, y), (b, x)])).flatten()
+                let either_way = is_commutative(*operator, ty.of(instance.letters));
+                either_way.then(|| with(&[(a, y), (b, x)])).flatten()
             }),
             Term::Unary(_, _, a) | Term::Cast(_, _, a) | Term::Bitcast(_, _, a) => with(&[(a, x)]),
             Term::Select(_, c, a, b) => with(&[(c, x), (a, y), (b, z)]),
@@ -230,29 +225,38 @@ impl<'a> Simplifier<'a> {
         }
     }
 
-    /// Whether every row fits its term.
-    fn all_match(&self, todo: &[(&'static Term, u32)], letters: Letters, mut bound: Bound) -> Option<Bound> {
-        let [(term, number), rest @ ..] = todo else { return Some(bound) };
+    /// Whether every row fits its term, and the constants are as the rule wants them.
+    fn all_match(
+        &self,
+        todo: &[(&'static Term, u32)],
+        instance: &Instance,
+        mut bound: Bound,
+    ) -> Option<Bound> {
+        let [(term, number), rest @ ..] = todo else {
+            let constant = |k: u8| bound.constants[usize::from(k)].unwrap_or(0);
+            let value = |when: &Term| when.value(Type::Bool, instance.letters, &|_| 0, &constant);
+            return instance.rule().when.as_ref().is_none_or(|when| value(when) != 0).then_some(bound);
+        };
         let row = self.get(*number);
         match term {
             Term::Any(k) => {
                 let slot = &mut bound.any[usize::from(*k)];
                 (*slot.get_or_insert(*number) == *number).then_some(())?;
-                self.all_match(rest, letters, bound)
+                self.all_match(rest, instance, bound)
             }
             Term::Const(k) => {
                 let bits = row.bits()?;
                 let slot = &mut bound.constants[usize::from(*k)];
                 (*slot.get_or_insert(bits) == bits).then_some(())?;
-                self.all_match(rest, letters, bound)
+                self.all_match(rest, instance, bound)
             }
             Term::Lit(lit) => {
                 (row.bits()? == lit.bits(row.ty())).then_some(())?;
-                self.all_match(rest, letters, bound)
+                self.all_match(rest, instance, bound)
             }
             term => {
-                (term.kind(letters) == Some(row.kind)).then_some(())?;
-                self.operands_match(term, row, letters, bound, rest)
+                (term.kind(instance.letters) == Some(row.kind)).then_some(())?;
+                self.operands_match(term, row, instance, bound, rest)
             }
         }
     }
