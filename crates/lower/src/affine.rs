@@ -14,6 +14,7 @@
 use crate::columns::{NO_STRIDE, Values};
 use crate::flow::Flow;
 use crate::kernel::{Id, Item, Value, ValueId};
+use std::cell::LazyCell;
 use vyre_foundation::{Axis, BinOp, Type, UnOp};
 
 /// What is known about the stride of a row, from nothing to too much.
@@ -26,10 +27,20 @@ enum Stride {
 }
 
 /// The stride of each row, as it stands in its column.
-pub(crate) fn strides(values: &Values, items: &[(Item, u32)], flow: &Flow) -> Vec<u32> {
-    let count = values.len() as u32;
+pub(crate) fn strides<F: FnOnce() -> Flow>(
+    values: &Values,
+    items: &[(Item, u32)],
+    flow: &LazyCell<Flow, F>,
+) -> Vec<u32> {
     let mut affine = Affine { values, items, strides: vec![Stride::Any; values.len()] };
-    let mut pending: Vec<u32> = (0..count).rev().collect();
+    let mut pending = Vec::new();
+    for row in 0..values.len() as u32 {
+        affine.strides[row as usize] = affine.stride(values.get(ValueId(row)));
+        // Of what these are made may come later.
+        if values.is_slot(row as usize) {
+            pending.push(row);
+        }
+    }
     while let Some(row) = pending.pop() {
         let stride = affine.stride(values.get(ValueId(row)));
         let known = &mut affine.strides[row as usize];

@@ -17,7 +17,10 @@ pub(crate) struct Builder {
     pub(crate) values: Vec<Value>,
     /// For each value the deepest region that something it is made of lives in.
     early: Vec<RegionId>,
+    /// The rows by what they are, as far as somebody had to look.
     known: FxHashMap<Value, ValueId>,
+    /// How many rows `known` knows.
+    indexed: usize,
     pub(crate) items: Vec<Item>,
     pub(crate) origins: Vec<u32>,
     pub(crate) regions: Vec<Region>,
@@ -31,6 +34,7 @@ impl Builder {
             values: Vec::new(),
             early: Vec::new(),
             known: FxHashMap::default(),
+            indexed: 0,
             items: Vec::new(),
             origins: Vec::new(),
             regions: vec![Region::default()],
@@ -53,9 +57,11 @@ impl Builder {
 
     /// The row for a pure value.
     pub(crate) fn value(&mut self, value: Value) -> ValueId {
-        if let Some(known) = self.known.get(&value) {
-            return *known;
-        }
+        self.find(&value).unwrap_or_else(|| self.distinct(value))
+    }
+
+    /// A row for a pure value that is known to have none.
+    pub(crate) fn distinct(&mut self, value: Value) -> ValueId {
         let deeper = |a: RegionId, b: RegionId| {
             if self.regions[a.index()].depth >= self.regions[b.index()].depth { a } else { b }
         };
@@ -64,7 +70,11 @@ impl Builder {
     }
 
     /// The row that stands for a value already.
-    pub(crate) fn find(&self, value: &Value) -> Option<ValueId> {
+    pub(crate) fn find(&mut self, value: &Value) -> Option<ValueId> {
+        for (row, value) in (self.indexed as u32..).zip(&self.values[self.indexed..]) {
+            self.known.entry(*value).or_insert(ValueId(row));
+        }
+        self.indexed = self.values.len();
         self.known.get(value).copied()
     }
 
@@ -73,7 +83,6 @@ impl Builder {
         let id = ValueId(self.values.len() as u32);
         self.values.push(value);
         self.early.push(early);
-        self.known.insert(value, id);
         id
     }
 

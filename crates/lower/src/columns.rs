@@ -133,6 +133,11 @@ impl Values {
         self.kind.is_empty()
     }
 
+    /// Whether a row is a parameter or a result.
+    pub(crate) fn is_slot(&self, row: usize) -> bool {
+        matches!(self.kind[row] & 0xff, PARAM | OUT)
+    }
+
     /// The row as a value.
     pub fn get(&self, id: ValueId) -> Value {
         let i = id.index();

@@ -2,13 +2,14 @@
 
 use crate::affine::strides;
 use crate::build::Builder;
-use crate::columns::{Items, Regions, Values};
+use crate::columns::{Items, NONE, Regions, Values};
 use crate::flow::Flow;
 use crate::kernel::{Item, ItemId, Origin, RegionId, Value, ValueId};
 use crate::lower::roomy;
 use crate::uniformity::uniformity;
 use crate::versions;
 use rustc_hash::{FxHashMap, FxHashSet};
+use std::cell::LazyCell;
 use vyre_foundation::{BufferDecl, Name};
 
 /// The columns of a kernel.
@@ -40,7 +41,7 @@ pub(crate) fn finish(
         builder,
         alias,
         kept: FxHashSet::default(),
-        new_value: FxHashMap::default(),
+        new_value: vec![NONE; builder.values.len()],
         known: FxHashMap::default(),
         new_item: vec![u32::MAX; builder.items.len()],
         slots: FxHashMap::default(),
@@ -127,7 +128,10 @@ struct Finisher<'b> {
     alias: FxHashMap<ValueId, ValueId>,
     /// The parameters and results that something needs, by item and number.
     kept: FxHashSet<(ItemId, u32)>,
-    new_value: FxHashMap<ValueId, ValueId>,
+    /// The new number of each value that has one.
+    new_value: Vec<u32>,
+    /// New rows by what they are. Values that stand for others can make rows equal that were not; where none does, rows
+    /// stay as different as they are.
     known: FxHashMap<Value, ValueId>,
     new_item: Vec<u32>,
     /// The new numbers of the parameters and results that are kept.
@@ -147,8 +151,12 @@ impl Finisher<'_> {
 
     /// Marks what items need, around loops too.
     fn mark(&self) -> FxHashSet<(ItemId, u32)> {
-        let mut used = vec![false; self.builder.values.len()];
         let mut kept = FxHashSet::default();
+        let is_slot = |value: &Value| matches!(value, Value::Param { .. } | Value::Out { .. });
+        if !self.builder.values.iter().any(is_slot) {
+            return kept;
+        }
+        let mut used = vec![false; self.builder.values.len()];
         let mut pending = Vec::new();
         for item in &self.builder.items {
             match item {
@@ -185,40 +193,37 @@ impl Finisher<'_> {
         let root = self.resolve(root);
         let mut pending = vec![root];
         while let Some(&top) = pending.last() {
-            if self.new_value.contains_key(&top) {
+            if self.new_value[top.index()] != NONE {
                 pending.pop();
                 continue;
             }
             let row = self.builder.get(top);
-            let missing: Vec<ValueId> = row
-                .operands()
-                .map(|operand| self.resolve(operand))
-                .filter(|operand| !self.new_value.contains_key(operand))
-                .collect();
-            if !missing.is_empty() {
-                pending.extend(missing.into_iter().rev());
+            let before = pending.len();
+            let operands = row.operands().map(|operand| self.resolve(operand));
+            pending.extend(operands.filter(|operand| self.new_value[operand.index()] == NONE));
+            if pending.len() > before {
+                // The first operand is numbered first.
+                pending[before..].reverse();
                 continue;
             }
             pending.pop();
             let row = self.renamed(row);
-            let new = self.row(row);
-            self.new_value.insert(top, new);
+            self.new_value[top.index()] = self.row(row).0;
         }
-        self.new_value[&root]
+        ValueId(self.new_value[root.index()])
     }
 
     fn row(&mut self, row: Value) -> ValueId {
-        if let Some(known) = self.known.get(&row) {
-            return *known;
-        }
         let id = ValueId(self.parts.values.len() as u32);
-        self.parts.values.push(row);
-        self.known.insert(row, id);
-        id
+        let known = if self.alias.is_empty() { id } else { *self.known.entry(row).or_insert(id) };
+        if known == id {
+            self.parts.values.push(row);
+        }
+        known
     }
 
     fn renamed(&self, row: Value) -> Value {
-        let new = |value: ValueId| self.new_value[&self.resolve(value)];
+        let new = |value: ValueId| ValueId(self.new_value[self.resolve(value).index()]);
         match row {
             Value::Load { buffer, index, ty } => Value::Load { buffer, index: new(index), ty },
             Value::Binary { op, ty, a, b } => Value::Binary { op, ty, a: new(a), b: new(b) },
@@ -329,9 +334,10 @@ impl Finisher<'_> {
 
     fn write(mut self, buffers: &[BufferDecl]) -> Parts {
         versions::assign(&mut self.items, &self.regions, buffers);
-        let flow = Flow::of(&self.parts.values, &self.items);
-        self.parts.values.uniformity = uniformity(&self.parts.values, &self.items, &flow);
-        self.parts.values.stride = strides(&self.parts.values, &self.items, &flow);
+        let (values, items) = (&self.parts.values, &self.items);
+        let flow = LazyCell::new(|| Flow::of(values, items));
+        let (uniformity, stride) = (uniformity(values, items, &flow), strides(values, items, &flow));
+        (self.parts.values.uniformity, self.parts.values.stride) = (uniformity, stride);
         for items in &self.regions {
             self.parts.regions.start.push(self.parts.pool.len() as u32);
             self.parts.regions.count.push(items.len() as u32);

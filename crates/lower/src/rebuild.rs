@@ -41,7 +41,8 @@ impl Fate {
 /// A kernel's rows and items after an optimizer.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Edit {
-    /// For each row its kind and arguments. New rows come after the kernel's own.
+    /// For each row its kind and arguments. New rows come after the kernel's own. Of equal ones all but one stand for
+    /// another, or the new kernel says the same thing twice.
     pub rows: Vec<[u32; 4]>,
     /// For each row the one that stands for it; itself where nothing else does. What a row leads to is made of rows that
     /// exist wherever the row itself does.
@@ -91,7 +92,7 @@ pub fn rebuild(kernel: &Kernel, edit: &Edit) -> Kernel {
         kernel,
         edit,
         builder: Builder::new(),
-        new_row: vec![None; edit.rows.len()],
+        new_row: vec![columns::NONE; edit.rows.len()],
         new_item: vec![None; kernel.items.len()],
         bodies: vec![Builder::ROOT; kernel.items.len()],
         asked: Vec::new(),
@@ -120,7 +121,8 @@ struct Rebuilding<'a> {
     kernel: &'a Kernel,
     edit: &'a Edit,
     builder: Builder,
-    new_row: Vec<Option<ValueId>>,
+    /// The new number of each row that has one.
+    new_row: Vec<u32>,
     /// The new number of each item, with the region in which it stands.
     new_item: Vec<Option<(ItemId, RegionId)>>,
     /// For each loop the region of its body.
@@ -216,7 +218,7 @@ impl Rebuilding<'_> {
         let mut pending = vec![root];
         while let Some(&top) = pending.last() {
             let at = top as usize;
-            if self.new_row[at].is_some() {
+            if self.new_row[at] != columns::NONE {
                 pending.pop();
                 continue;
             }
@@ -226,16 +228,16 @@ impl Rebuilding<'_> {
             for arg in args.iter_mut().take(columns::op::operands(kind & 0xff)) {
                 let operand = self.edit.resolve(*arg);
                 match self.new_row[operand as usize] {
-                    Some(new) => *arg = new.0,
-                    None => pending.push(operand),
+                    columns::NONE => pending.push(operand),
+                    new => *arg = new,
                 }
             }
             if pending.len() == before {
                 pending.pop();
-                self.new_row[at] = Some(self.made(columns::value(kind, args)));
+                self.new_row[at] = self.made(columns::value(kind, args)).0;
             }
         }
-        self.new_row[root as usize].unwrap_or(ValueId(0))
+        ValueId(self.new_row[root as usize])
     }
 
     /// A row whose operands have their new numbers.
@@ -258,7 +260,7 @@ impl Rebuilding<'_> {
                 let (item, region) = place(self, item);
                 self.builder.row(Value::Out { item, index, ty }, region)
             }
-            value => self.builder.value(value),
+            value => self.builder.distinct(value),
         }
     }
 }

@@ -22,6 +22,7 @@ pub use stats::{OnDevice, Pass, Stats};
 
 use host::{Control, Levels, Simplifier, needed};
 use row::Row;
+use rustc_hash::FxHashMap;
 use std::time::Instant;
 use vyre_foundation::{BinOp, Type, arith, float_env};
 use vyre_lower::columns::{self, op};
@@ -80,7 +81,6 @@ fn on_host(kernel: &Kernel, stats: &mut Stats, watch: &mut dyn FnMut(&Pass, &Edi
     let mut edit = prepared(kernel);
     let mut control = Control::new(kernel);
     let mut levels = Levels::of(kernel);
-    let own = edit.rows.len();
     let mut begun = Instant::now();
     let mut ended = |name: &'static str, edit: &Edit, stats: &mut Stats| {
         let rows = (0..).zip(&edit.forward).filter(|(row, by)| row == *by).count();
@@ -105,31 +105,47 @@ fn on_host(kernel: &Kernel, stats: &mut Stats, watch: &mut dyn FnMut(&Pass, &Edi
     }
     needed(kernel, &mut edit);
     ended("needs", &edit, stats);
-    for row in 0..own {
-        as_difference(&mut edit, row);
-    }
+    as_differences(&mut edit);
     rebuild(kernel, &edit)
 }
 
-/// Writes a sum with a number below zero as a difference: `x - 1` rather than `x + 4294967295`. While rows are
-/// simplified all are sums, so that constants meet.
-fn as_difference(edit: &mut Edit, number: usize) {
+/// Writes sums with numbers below zero as differences: `x - 1` rather than `x + 4294967295`. While rows are simplified all
+/// are sums, so that constants meet.
+fn as_differences(edit: &mut Edit) {
+    let mut constants: FxHashMap<[u32; 4], u32> = FxHashMap::default();
+    let own = edit.rows.len();
+    for number in 0..own {
+        let Some(negated) = negated_addend(edit, number) else { continue };
+        if constants.is_empty() {
+            let rows = (0..).zip(&edit.rows).filter(|(number, row)| {
+                Row::from(**row).op() == op::CONST && edit.forward[*number as usize] == *number
+            });
+            constants.extend(rows.map(|(number, row)| (*row, number)));
+        }
+        let next = edit.rows.len() as u32;
+        let constant = *constants.entry(negated.into()).or_insert(next);
+        if constant == next {
+            edit.rows.push(negated.into());
+            edit.forward.push(next);
+        }
+        let ty = negated.ty();
+        let [_, first, ..] = edit.rows[number];
+        edit.rows[number] = [columns::kind(op::BINARY, BinOp::Sub as u32, ty, ty), first, constant, 0];
+    }
+}
+
+/// The negated constant of a sum with a constant below zero.
+fn negated_addend(edit: &Edit, number: usize) -> Option<Row> {
     let row = Row::from(edit.rows[number]);
     let ty = row.ty();
     let is_sum = row.op() == op::BINARY && row.variant() == BinOp::Add as usize && ty.is_integer();
     if !is_sum || edit.forward[number] as usize != number {
-        return;
+        return None;
     }
-    let Some(bits) = Row::from(edit.rows[edit.resolve(row.args[1]) as usize]).bits() else { return };
+    let bits = Row::from(edit.rows[edit.resolve(row.args[1]) as usize]).bits()?;
     let negated = arith::binary(BinOp::Sub, ty, 0, bits);
     // The smallest number is its own negation.
-    if bits >> (ty.bits() - 1) & 1 == 1 && negated != bits {
-        let constant = edit.rows.len() as u32;
-        edit.rows.push(Row::constant(ty, negated).into());
-        edit.forward.push(constant);
-        let kind = columns::kind(op::BINARY, BinOp::Sub as u32, ty, ty);
-        edit.rows[number] = [kind, row.args[0], constant, 0];
-    }
+    (bits >> (ty.bits() - 1) & 1 == 1 && negated != bits).then(|| Row::constant(ty, negated))
 }
 
 /// The rows of a kernel, with what its declarations say in the place of what asks for it.

@@ -10,7 +10,7 @@
 //! | `pool` | `read` | pool | lists of the kernel |
 //! | `heads`, `alternatives`, `code` | `read` | | the rules as words: see `book` |
 //! | `rows` | `scratch` | 4 for each row and constant | kind and arguments, side by side |
-//! | `link` | `scratch` | rows and constants | what stands for each row: a row, or a slot of the table with [`SLOT`] |
+//! | `link` | `scratch` | rows and constants | what stands for each row: a row, or for a moment a slot of the table, with [`SLOT`] |
 //! | `rank` | `scratch` | rows and constants | the level of each row |
 //! | `order` | `scratch` | rows and constants | rows by level, then their numbers without gaps |
 //! | `counts`, `begins` | `scratch` | levels for each workgroup, levels + 1 | for sorting rows by level |
@@ -205,10 +205,6 @@ impl<'k> Machine<'k> {
         k.for_named("hop", 0, u32::MAX, |_| {
             let link = k.let_("link", self.link.load(at.get()));
             k.if_(link.eq(at.get()), || k.break_());
-            k.if_(link.ge(SLOT), || {
-                at.set(self.table.load(link & (SLOT - 1)) - 1);
-                k.break_();
-            });
             at.set(link);
         });
         at.get()

@@ -14,7 +14,7 @@ mod sweep;
 pub(crate) use memory::tally;
 
 use crate::stats::{Pass, Stats};
-use crate::{Optimized, as_difference, known_rows, size};
+use crate::{Optimized, as_differences, known_rows, size};
 use book::Book;
 use memory::{Machine, ROUNDS, SECOND, mark};
 use std::sync::LazyLock;
@@ -160,7 +160,7 @@ fn on_device(backend: &dyn VyreBackend, kernel: &Flat) -> Result<Option<Optimize
     stats.device = Some(crate::stats::OnDevice { backend: output.report.backend, route: output.report.route, timing: output.report.timing });
     let rows = bytemuck::pod_collect_to_vec(&dense[..16 * stay]);
     let mut edit = Edit { rows, forward: (0..stay as u32).collect(), fates };
-    (0..stay).for_each(|row| as_difference(&mut edit, row));
+    as_differences(&mut edit);
     let after = Flat {
         values: Values::default(),
         items: Items { args: [item_0, item_1, item_2, item_3].map(|column| words_of(column)), ..items.clone() },

@@ -81,10 +81,11 @@ impl<'m, 'k> Sweep<'m, 'k> {
             m.team.for_each(k, count, |i| self.simplify(m.order.load(begin + i), level));
             self.constants(made, level);
             m.team.for_each(k, count, |i| self.number(m.order.load(begin + i), level));
+            k.barrier(Scope::Grid);
+            m.team.for_each(k, count, |i| self.settle(m.order.load(begin + i)));
             first.set(end);
         });
         k.barrier(Scope::Grid);
-        self.settle(rows, m.own() + made.get());
     }
 
     /// Raises the levels of rows above those of all that they are made of.
@@ -403,8 +404,12 @@ impl<'m, 'k> Sweep<'m, 'k> {
             m.team.for_each(k, count, |i| self.number(m.own() + first + i, level));
             k.barrier(Scope::Grid);
             m.team.for_each(k, count, |i| {
-                let constant = m.own() + first + i;
-                m.rows.store(m.maker.load(first + i), m.resolve(constant));
+                let constant = k.let_("made_constant", m.own() + first + i);
+                let link = m.link.load(constant);
+                // One that found no slot is what it is; the overflow has been told.
+                let first_of_equal = link.ge(SLOT).select(m.table.load(link & (SLOT - 1)) - 1, constant);
+                m.link.store(constant, first_of_equal);
+                m.rows.store(m.maker.load(first + i), first_of_equal);
             });
             k.barrier(Scope::Grid);
         });
@@ -433,19 +438,16 @@ impl<'m, 'k> Sweep<'m, 'k> {
         });
     }
 
-    /// Writes down which row stands for which, so that the table can be used again. Of the rows, the first `before` were
-    /// there before this walk.
-    fn settle(&self, before: Value<u32>, now: Value<u32>) {
+    /// Writes down which row stands for one that was numbered.
+    fn settle(&self, row: Value<u32>) {
         let (m, k) = (self.m, self.m.k);
-        m.team.for_each(k, now, |row| {
-            let link = k.let_("link", m.link.load(row));
-            k.if_(link.ge(SLOT), || {
-                let first = k.let_("first", m.table.load(link & (SLOT - 1)) - 1);
-                m.link.store(row, first);
-                k.if_(first.ne(row).and(row.lt(before)), || m.count(tally::MERGED));
-            });
+        let row = k.let_("row", row);
+        let link = k.let_("link", m.link.load(row));
+        k.if_(link.ge(SLOT), || {
+            let first = k.let_("first", m.table.load(link & (SLOT - 1)) - 1);
+            m.link.store(row, first);
+            k.if_(first.ne(row), || m.count(tally::MERGED));
         });
-        k.barrier(Scope::Grid);
     }
 }
 
