@@ -225,6 +225,9 @@ pub(crate) struct OptArgs {
     /// Print what changed instead, against the program that comes back when nothing is optimised
     #[arg(long, conflicts_with = "stats")]
     pub(crate) diff: bool,
+    /// Run the passes on this device, where they are programs of the language; else on the host. The result is the same
+    #[arg(long, value_enum, value_name = "NAME", conflicts_with_all = ["opt_fuel", "dump"])]
+    pub(crate) backend: Option<Backend>,
     /// Stop after N changes: between two numbers of which only the larger gives a wrong program stands the wrong change
     #[arg(long, value_name = "N")]
     pub(crate) opt_fuel: Option<u64>,

@@ -1,8 +1,9 @@
 //! `vyre opt`: what the optimizer makes of a program.
 
-use crate::args::OptArgs;
+use crate::args::{Float, OptArgs};
 use crate::failure::Failure;
 use crate::print;
+use crate::run;
 use crate::source::Source;
 use serde_json::{Value, json};
 use similar::{ChangeTag, TextDiff};
@@ -10,10 +11,12 @@ use std::fmt::Write;
 use std::io::IsTerminal;
 use std::path::Path;
 use std::process::ExitCode;
+use std::time::Duration;
+use vyre_driver::{Optimization, Timing};
 use vyre_foundation::Program;
 use vyre_lower::{Edit, Kernel, raise, rebuild};
 use vyre_self_substrate::rules::RULES;
-use vyre_self_substrate::{Options, Pass, Stats, optimize_watched};
+use vyre_self_substrate::{OnDevice, Options, Pass, Stats, optimize_on, optimize_watched};
 
 pub(crate) fn command(args: &OptArgs) -> ExitCode {
     match opt(args) {
@@ -43,7 +46,10 @@ fn opt(args: &OptArgs) -> Result<(), Failure> {
             dump(pass.name, &raise(&rebuild(kernel, edit)));
         }
     };
-    let optimized = optimize_watched(kernel, &Options { fuel: args.opt_fuel }, watch);
+    let optimized = match args.backend {
+        None => optimize_watched(kernel, &Options { fuel: args.opt_fuel }, watch),
+        Some(backend) => optimize_on(&*run::start(backend, Float::Exact)?, kernel, Optimization::On)?,
+    };
     let program = raise(&optimized.kernel);
     dump("optimized", &program);
     dumped?;
@@ -90,6 +96,7 @@ fn table(stats: &Stats) -> String {
     }
     let [rows, items] = stats.after;
     let _ = writeln!(text, "{:<10}{rows:>10}{items:>10}", "optimized");
+    text.push_str(&place(stats.device.as_ref()));
     let changes = changes(stats);
     if !changes.is_empty() {
         let _ = writeln!(text, "\n{:<40}{:>10}", "change", "times");
@@ -98,6 +105,21 @@ fn table(stats: &Stats) -> String {
         let _ = writeln!(text, "{name:<40}{count:>10}");
     }
     text
+}
+
+/// Where the passes ran, and for how long.
+fn place(device: Option<&OnDevice>) -> String {
+    let Some(OnDevice { backend, route, timing }) = device else { return "\non the host\n".to_owned() };
+    let micros = |time: Duration| format!("{:.1} us", time.as_secs_f64() * 1e6);
+    let mut text = format!("\non {backend}, {route} route");
+    if let Some(Timing { total, prepare, device }) = timing {
+        let _ = write!(text, ": {} to prepare", micros(*prepare));
+        if let Some(device) = device {
+            let transfer = total.saturating_sub(*prepare).saturating_sub(*device);
+            let _ = write!(text, ", {} on the device, {} in transfer", micros(*device), micros(transfer));
+        }
+    }
+    text + "\n"
 }
 
 fn as_json(stats: &Stats, program: &Program) -> Value {
@@ -110,6 +132,8 @@ fn as_json(stats: &Stats, program: &Program) -> Value {
         "after": { "rows": stats.after[0], "items": stats.after[1] },
         "passes": passes.collect::<Vec<_>>(),
         "changes": Value::Object(changes.collect()),
+        "backend": stats.device.map(|device| device.backend),
+        "route": stats.device.map(|device| device.route.to_string()),
         "program": program.to_string(),
     })
 }

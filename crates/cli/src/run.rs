@@ -103,7 +103,12 @@ fn choose(args: &RunArgs) -> Result<Arc<dyn VyreBackend>, Failure> {
     if let Some(simd) = args.simd {
         return on_cpu(args.backend, simd);
     }
-    let Some(name) = args.backend.name() else { return prefer(args.float) };
+    start(args.backend, args.float)
+}
+
+/// Starts a backend with its own settings.
+pub(crate) fn start(backend: Backend, float: Float) -> Result<Arc<dyn VyreBackend>, Failure> {
+    let Some(name) = backend.name() else { return prefer(float) };
     acquire(name).map_err(|error| match error {
         Error::UnknownBackend { .. } => Failure::NoBackend(name),
         error => error.into(),

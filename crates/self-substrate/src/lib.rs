@@ -23,7 +23,9 @@ pub use stats::{OnDevice, Pass, Stats};
 use host::{Control, Levels, Simplifier, needed};
 use row::Row;
 use rustc_hash::FxHashMap;
+use std::sync::{Arc, LazyLock};
 use std::time::Instant;
+use vyre_driver::{Feature, Optimization, Requirements, VyreBackend, acquire_preferred};
 use vyre_foundation::{BinOp, Type, arith, float_env};
 use vyre_lower::columns::{self, op};
 use vyre_lower::{Edit, Fate, Id, Kernel, Value, ValueId, rebuild};
@@ -31,7 +33,34 @@ use vyre_lower::{Edit, Fate, Id, Kernel, Value, ValueId, rebuild};
 vyre_driver::registry::submit! {
     vyre_driver::Optimizer {
         name: "vyre-self-substrate",
-        optimize: |kernel| optimize(kernel, &Options::default()).kernel,
+        optimize: |kernel| improved(kernel).kernel,
+    }
+}
+
+/// From how many rows on, and how many to a level, a device is faster than the host. `vyre-bench` measures it.
+const MANY_ROWS: usize = 200_000;
+const MANY_TO_A_LEVEL: usize = 1_000;
+
+/// The device that large kernels are optimised on: the best one that is linked in, if more than one core or lane works
+/// there.
+static DEVICE: LazyLock<Option<Arc<dyn VyreBackend>>> = LazyLock::new(|| {
+    let acquired = acquire_preferred(&Requirements::new().feature(Feature::ExactFloats)).ok()?;
+    Some(acquired.backend).filter(|backend| backend.profile().limits.parallelism > 1)
+});
+
+/// A kernel improved where that is faster.
+fn improved(kernel: &Kernel) -> Optimized {
+    let rows = kernel.values.len();
+    let levels = || kernel.values.level.iter().max().map_or(1, |level| *level as usize + 1);
+    let device = if rows >= MANY_ROWS && rows / levels() >= MANY_TO_A_LEVEL { DEVICE.as_ref() } else { None };
+    let optimized = device.map(|device| optimize_on(&**device, kernel, Optimization::On));
+    match optimized {
+        Some(Ok(optimized)) => optimized,
+        Some(Err(error)) => {
+            tracing::warn!(%error, "the device could not optimise a kernel, so the host does");
+            optimize(kernel, &Options::default())
+        }
+        None => optimize(kernel, &Options::default()),
     }
 }
 

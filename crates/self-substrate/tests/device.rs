@@ -3,11 +3,13 @@
 //! `VYRE_CASES=10000 cargo test --release -p vyre-self-substrate --test device` is the long run; `VYRE_SEED` is where it
 //! begins.
 
+use std::path::{Path, PathBuf};
 use vyre_conform::{DEFAULT_SIZE, generate};
-use vyre_driver::{ReferenceBackend, VyreBackend};
+use vyre_driver::{Optimization, ReferenceBackend, VyreBackend};
 use vyre_driver_cpu::{CpuBackend, CpuOptions};
-use vyre_foundation::Program;
-use vyre_lower::{Kernel, lower, raise};
+use vyre_foundation::rng::SplitMix64;
+use vyre_foundation::{Axis, BinOp, BufferDecl, Element, Literal, Program, Type};
+use vyre_lower::{Id, Item, Kernel, KernelBuilder, Value, lower, raise};
 use vyre_self_substrate::{Options, Stats, device, optimize, optimize_on};
 
 fn cpu(threads: usize) -> CpuBackend {
@@ -31,7 +33,7 @@ fn counts(stats: &Stats) -> Vec<usize> {
 
 fn same(backend: &dyn VyreBackend, kernel: &Kernel, what: &str) {
     let host = optimize(kernel, &Options::default());
-    let found = optimize_on(backend, kernel).unwrap_or_else(|error| panic!("{what}: {error}"));
+    let found = optimize_on(backend, kernel, Optimization::On).unwrap_or_else(|error| panic!("{what}: {error}"));
     assert!(found.stats.device.is_some(), "{what}: it did not run on the device");
     assert!(
         found.kernel == host.kernel,
@@ -52,4 +54,124 @@ fn generated_kernels_become_the_same() {
         let kernel = lower(&generate(seed, DEFAULT_SIZE).program);
         same(&backends[(seed % 2) as usize], &kernel, &format!("seed {seed}"));
     }
+}
+
+/// All programs below a folder.
+fn programs(folder: &Path) -> Vec<PathBuf> {
+    let mut found = Vec::new();
+    for entry in std::fs::read_dir(folder).expect("a folder") {
+        let path = entry.expect("an entry").path();
+        match path.is_dir() {
+            true => found.extend(programs(&path)),
+            false if path.extension().is_some_and(|ending| ending == "vyre") => found.push(path),
+            false => {}
+        }
+    }
+    found
+}
+
+#[test]
+fn test_files_and_examples_become_the_same() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+    let backend = cpu(2);
+    let mut count = 0;
+    for path in ["tests/files", "examples"].iter().flat_map(|folder| programs(&root.join(folder))) {
+        let text = std::fs::read_to_string(&path).unwrap_or_default();
+        let valid = Program::parse(&text).ok().filter(|program| program.validate().is_ok());
+        if let Some(program) = valid {
+            same(&backend, &lower(&program), &path.display().to_string());
+            count += 1;
+        }
+    }
+    assert!(count > 400, "only {count} programs were found");
+}
+
+/// Rows in layers, of which some are equal, some fold, and many are rewritten; the last layer is stored.
+fn layers(rows: usize, depth: usize) -> Kernel {
+    let mut rng = SplitMix64::new((rows + depth) as u64);
+    let mut builder = KernelBuilder::new();
+    let index = builder.value(Value::Id(Id::Invocation, Axis::X));
+    let ty = Type::U32;
+    let mut layer: Vec<_> = (0..rows / depth)
+        .map(|i| {
+            let index = builder.value(Value::Const(Literal::U32(i as u32)));
+            builder.value(Value::Load { buffer: 0, index, ty })
+        })
+        .collect();
+    for _ in 1..depth {
+        layer = (0..layer.len())
+            .map(|i| {
+                let far = layer[rng.below(layer.len() as u64) as usize];
+                let few = builder.value(Value::Const(Literal::U32(rng.below(9) as u32)));
+                let ops = [BinOp::BitXor, BinOp::Mul, BinOp::Add, BinOp::Sub, BinOp::Min, BinOp::Shl];
+                let op = ops[rng.below(6) as usize];
+                let b = if rng.below(2) == 0 { few } else { far };
+                builder.value(Value::Binary { op, ty, a: layer[i], b })
+            })
+            .collect();
+    }
+    for value in layer {
+        builder.item(KernelBuilder::ENTRY, Item::Store { buffer: 1, index, value }, 0);
+    }
+    let buffers = vec![BufferDecl::read("x", Element::U32), BufferDecl::output("o", Element::U32)];
+    builder.finish("layers".into(), 1.into(), 32, buffers, &[])
+}
+
+#[test]
+fn wide_and_deep_kernels_become_the_same() {
+    let backends = [cpu(1), cpu(2)];
+    for (rows, depth) in [(30_000, 3), (30_000, 100), (5_000, 2_500), (2_000, 2_000)] {
+        let kernel = layers(rows, depth);
+        for backend in &backends {
+            same(backend, &kernel, &format!("{rows} rows, {depth} deep"));
+        }
+    }
+}
+
+#[test]
+fn the_optimizer_improves_itself() {
+    let own = lower(device::program());
+    let improved = optimize(&own, &Options::default());
+    assert!(improved.stats.after[0] < improved.stats.before[0], "{:?}", improved.stats);
+    let backend = cpu(2);
+    same(&backend, &own, "its own program");
+    // The program as it is written does the same as the improved one, which everybody gets.
+    let kernel = layers(5_000, 20);
+    let [on, off] = [Optimization::On, Optimization::Off].map(|own| optimize_on(&backend, &kernel, own).expect("it runs"));
+    assert_eq!((&on.kernel, counts(&on.stats)), (&off.kernel, counts(&off.stats)));
+}
+
+#[test]
+fn the_reference_runs_the_passes_too() {
+    for seed in [3, 4] {
+        same(&ReferenceBackend::new(), &lower(&generate(seed, 12).program), &format!("seed {seed}"));
+    }
+}
+
+#[test]
+fn a_call_is_one_launch() {
+    let backend = cpu(2);
+    let kernel = lower(&generate(7, DEFAULT_SIZE).program);
+    optimize_on(&backend, &kernel, Optimization::On).expect("it runs");
+    let before = backend.telemetry().snapshot();
+    optimize_on(&backend, &kernel, Optimization::On).expect("it runs");
+    let after = backend.telemetry().snapshot();
+    assert_eq!(after.launches - before.launches, 1);
+    // The device works in the memory of the host: columns are not copied, and what is read back are the outputs.
+    assert_eq!(after.bytes_uploaded - before.bytes_uploaded, 0);
+    assert_eq!((after.grid_sync_splits, after.compiles), (before.grid_sync_splits, before.compiles));
+}
+
+#[test]
+fn what_carries_too_much_is_left_to_the_host() {
+    let mut text = String::from("program p { buffer x: read_write u32[]; ");
+    (0..300).for_each(|i| text += &format!("let v{i} = x[{i}]; "));
+    text += "for k in 0..x[9] { ";
+    (0..300).for_each(|i| text += &format!("v{i} = v{i} * {} + v{}; ", i + 3, (i + 1) % 300));
+    text += "} ";
+    (0..300).for_each(|i| text += &format!("x[{i}] = v{i}; "));
+    let kernel = lower(&Program::parse(&(text + "}")).expect("it parses"));
+    let found = optimize_on(&cpu(1), &kernel, Optimization::On).expect("it runs");
+    assert_eq!(found.stats.device, None);
+    assert_eq!(found.kernel, optimize(&kernel, &Options::default()).kernel);
 }

@@ -20,7 +20,7 @@ use memory::{Machine, ROUNDS, SECOND, mark};
 use std::sync::LazyLock;
 use std::time::Instant;
 use sweep::Sweep;
-use vyre_driver::{BackendExt, DispatchConfig, Result, VyreBackend};
+use vyre_driver::{BackendExt, DispatchConfig, Optimization, Result, VyreBackend};
 use vyre_foundation::Program;
 use vyre_foundation::build::prelude::*;
 use vyre_lower::columns::{Items, Values, item, op};
@@ -105,15 +105,32 @@ impl Machine<'_> {
     }
 }
 
-/// Optimises a kernel on a device. What does not fit there is done by the host; [`Stats::device`] says so.
-pub fn optimize_on(backend: &dyn VyreBackend, kernel: &Flat) -> Result<Optimized> {
+/// Optimises a kernel on a device. What does not fit there is done by the host; [`Stats::device`] says so. Whether the
+/// optimizer's own program is optimised changes nothing but its speed.
+///
+/// ```
+/// use vyre_driver::{Optimization, acquire};
+/// use vyre_foundation::Program;
+/// use vyre_lower::lower;
+/// use vyre_self_substrate::{Options, optimize, optimize_on};
+/// # use vyre_driver_cpu as _;
+///
+/// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// let program = Program::parse("program p { buffer x: read_write u32[]; x[0] = x[0] * 8 / 8; }")?;
+/// let kernel = lower(&program);
+/// let optimized = optimize_on(&*acquire("cpu")?, &kernel, Optimization::On)?;
+/// assert_eq!(optimized.kernel, optimize(&kernel, &Options::default()).kernel);
+/// # Ok(())
+/// # }
+/// ```
+pub fn optimize_on(backend: &dyn VyreBackend, kernel: &Flat, own: Optimization) -> Result<Optimized> {
     let most_pairs = kernel.items.lists[1].iter().zip(&kernel.items.kind).filter(|(_, kind)| *kind & 0xff == item::LOOP);
     let fits = most_pairs.map(|(count, _)| *count).max().unwrap_or(0) <= MOST_PAIRS;
-    let optimized = if fits { on_device(backend, kernel)? } else { None };
+    let optimized = if fits { on_device(backend, kernel, own)? } else { None };
     Ok(optimized.unwrap_or_else(|| crate::optimize(kernel, &crate::Options::default())))
 }
 
-fn on_device(backend: &dyn VyreBackend, kernel: &Flat) -> Result<Option<Optimized>> {
+fn on_device(backend: &dyn VyreBackend, kernel: &Flat, own: Optimization) -> Result<Option<Optimized>> {
     let (values, items) = (&kernel.values, &kernel.items);
     let known: Vec<u32> = known_rows(kernel).flat_map(|(row, is)| [row.index() as u32, is]).collect();
     let (home, owner) = places(kernel);
@@ -139,7 +156,7 @@ fn on_device(backend: &dyn VyreBackend, kernel: &Flat) -> Result<Option<Optimize
         &BOOK.code,
     ];
     let inputs: Vec<&[u8]> = words.iter().map(|words| bytemuck::cast_slice(words)).collect();
-    let config = config(backend, kernel);
+    let config = config(backend, kernel).optimization(own);
     let dispatched = Instant::now();
     let output = backend.dispatch_borrowed_timed(program(), &inputs, &config)?;
     let time = dispatched.elapsed();
