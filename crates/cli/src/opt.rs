@@ -87,12 +87,12 @@ fn changes(stats: &Stats) -> Vec<(&'static str, usize)> {
 }
 
 fn table(stats: &Stats) -> String {
-    let mut text = format!("{:<10}{:>10}{:>10}{:>12}\n", "pass", "rows", "items", "time");
+    let mut text = format!("{:<10}{:>10}{:>10}{:>15}\n", "pass", "rows", "items", "time");
     let [rows, items] = stats.before;
     let _ = writeln!(text, "{:<10}{rows:>10}{items:>10}", "lowered");
     for Pass { name, rows, items, time } in &stats.passes {
         let micros = time.as_secs_f64() * 1e6;
-        let _ = writeln!(text, "{name:<10}{rows:>10}{items:>10}{micros:>9.1} us");
+        let _ = writeln!(text, "{name:<10}{rows:>10}{items:>10}{micros:>12.1} us");
     }
     let [rows, items] = stats.after;
     let _ = writeln!(text, "{:<10}{rows:>10}{items:>10}", "optimized");

@@ -678,8 +678,16 @@ fn opt_prints_what_the_optimizer_makes() {
 ";
     assert_eq!(stdout(&output), optimized);
     let text = stdout(&vyre(&["opt", &file, "--stats"]));
-    assert!(text.starts_with("pass            rows     items        time\nlowered "), "{text}");
+    assert!(text.starts_with("pass            rows     items           time\nlowered "), "{text}");
     assert!(text.contains("\nmultiply by one                                  1\n"), "{text}");
+    assert!(text.contains("\non the host\n"), "{text}");
+    // On a device the passes are a program, which does the same.
+    let text = stdout(&vyre(&["opt", &file, "--stats", "--backend", "cpu"]));
+    assert!(text.contains("\non cpu, native route: ") && text.contains(" in transfer\n"), "{text}");
+    assert!(text.contains("\nmultiply by one                                  1\n"), "{text}");
+    let report = json(&vyre(&["opt", &file, "--json", "--backend", "cpu"]));
+    assert_eq!((&report["program"], &report["backend"]), (&optimized.into(), &"cpu".into()));
+    assert_eq!(code(&vyre(&["opt", &file, "--backend", "cpu", "--opt-fuel", "3"])), 2);
     // What is not for a terminal has no colours.
     let text = stdout(&vyre(&["opt", &file, "--diff"]));
     assert!(text.contains("\n+    x[global_id.x] = m0_0 & 536870911;\n"), "{text}");

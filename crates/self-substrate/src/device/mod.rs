@@ -13,14 +13,14 @@ mod sweep;
 
 pub(crate) use memory::tally;
 
-use crate::stats::{Pass, Stats};
+use crate::stats::{OnDevice, Pass, Stats};
 use crate::{Optimized, as_differences, known_rows, size};
 use book::Book;
 use memory::{Machine, ROUNDS, SECOND, mark};
 use std::sync::LazyLock;
 use std::time::Instant;
 use sweep::Sweep;
-use vyre_driver::{BackendExt, DispatchConfig, Optimization, Result, VyreBackend};
+use vyre_driver::{BackendExt, DispatchConfig, DispatchOutput, Optimization, Result, VyreBackend};
 use vyre_foundation::Program;
 use vyre_foundation::build::prelude::*;
 use vyre_lower::columns::{Items, Values, item, op};
@@ -158,32 +158,31 @@ fn on_device(backend: &dyn VyreBackend, kernel: &Flat, own: Optimization) -> Res
     let inputs: Vec<&[u8]> = words.iter().map(|words| bytemuck::cast_slice(words)).collect();
     let config = config(backend, kernel).optimization(own);
     let dispatched = Instant::now();
-    let output = backend.dispatch_borrowed_timed(program(), &inputs, &config)?;
+    let DispatchOutput { outputs, report } = backend.dispatch_borrowed_timed(program(), &inputs, &config)?;
     let time = dispatched.elapsed();
-    let [dense, fates, item_0, item_1, item_2, item_3, pool, tally] = &output.outputs[..] else {
-        unreachable!("the program has eight outputs");
-    };
-    let tally: Vec<u32> = words_of(tally);
-    if tally[tally::OVERFLOW as usize] != 0 {
+    // What is converted is given back at once: the largest kernels decide how much memory this takes.
+    let mut outputs = outputs.into_iter();
+    let mut next = || outputs.next().unwrap_or_default();
+    let (dense, fates) = (next(), words_of(&next()));
+    let args = [0; 4].map(|_| words_of(&next()));
+    let (pool, tally) = (words_of(&next()), words_of(&next()));
+    let stay = tally[tally::STAY as usize] as usize;
+    let Some(rows) = dense.get(..16 * stay).filter(|_| tally[tally::OVERFLOW as usize] == 0) else {
         return Ok(None);
-    }
+    };
+    let rows: Vec<[u32; 4]> = bytemuck::pod_collect_to_vec(rows);
+    drop(dense);
+    let fates: Vec<Fate> = fates.into_iter().map(Fate::of).collect();
     let mut stats = Stats::new(None);
     stats.before = size(kernel);
     stats.count(&tally);
-    let stay = tally[tally::STAY as usize] as usize;
-    let fates: Vec<Fate> = words_of(fates).into_iter().map(Fate::of).collect();
     let kept = fates.iter().filter(|fate| matches!(fate, Fate::Stays | Fate::AtMostOnce)).count();
     stats.passes.push(Pass { name: "device", rows: stay, items: kept, time });
-    stats.device = Some(crate::stats::OnDevice { backend: output.report.backend, route: output.report.route, timing: output.report.timing });
-    let rows = bytemuck::pod_collect_to_vec(&dense[..16 * stay]);
+    stats.device =
+        Some(OnDevice { backend: report.backend, route: report.route, timing: report.timing });
     let mut edit = Edit { rows, forward: (0..stay as u32).collect(), fates };
     as_differences(&mut edit);
-    let after = Flat {
-        values: Values::default(),
-        items: Items { args: [item_0, item_1, item_2, item_3].map(|column| words_of(column)), ..items.clone() },
-        pool: words_of(pool),
-        ..without_columns(kernel)
-    };
+    let after = Flat { items: Items { args, ..items.clone() }, pool, ..without_columns(kernel) };
     let kernel = rebuild(&after, &edit);
     stats.after = size(&kernel);
     Ok(Some(Optimized { kernel, stats }))
@@ -258,7 +257,8 @@ fn config(backend: &dyn VyreBackend, kernel: &Flat) -> DispatchConfig {
         ("loads", table(count(loads))),
         ("needed", nodes.div_ceil(32)),
         ("frontier_queue", nodes.saturating_mul(2)),
-        ("dense", rows.saturating_mul(4)),
+        // Rows that stay are hardly ever more than there were.
+        ("dense", own.saturating_add(own / 8 + 64).saturating_mul(4)),
         ("fate", items),
         ("item_0_after", items),
         ("item_1_after", items),
