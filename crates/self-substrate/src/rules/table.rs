@@ -150,6 +150,7 @@ pub static RULES: &[Rule] = rules! {
     "add complement" SIGNED: (Add (BitNot x) 1) => (Neg x);
     "add multiples" INTS: (Add (Mul x C) (Mul x D)) => (Mul x (Add C D));
     "add to multiple" INTS: (Add (Mul x C) x) => (Mul x (Add C 1));
+    "add parts" INTS: (Add (BitAnd x C) (BitAnd x D)) => (BitAnd x (BitOr C D)) when (Eq (BitAnd C D) 0);
     "add minus zero" FLOAT: (Add x MINUS_ZERO) => x;
     "subtract itself" INTS: (Sub x x) => 0;
     "subtract constant" INTS: (Sub x C) => (Add x (Sub 0 C));
@@ -191,8 +192,6 @@ pub static RULES: &[Rule] = rules! {
     "divide by minus one" NEGATIVE: (Div x ONES) => (Neg x);
     "divide by power of two" UNSIGNED:
         (Div x C) => (Shr x (Cast [U32 T] (Ctz C))) when (Eq [U32] (Popcount C) 1);
-    "divide twice" UNSIGNED:
-        (Div (Div x C) D) => (Div x (Mul C D)) when (And (Eq (MulHi C D) 0) (Ne (Mul C D) 0));
     "divide by float with reciprocal" FLOAT:
         (Div x C) => (Mul x (Div 1 C)) when (Eq (Fma C (Div 1 C) ONES) 0);
     "remainder by one" INTS: (Rem x 1) => 0;
@@ -222,12 +221,14 @@ pub static RULES: &[Rule] = rules! {
     "or constants" INTS: (BitOr (BitOr x C) D) => (BitOr x (BitOr C D));
     "or complement" INTS: (BitOr x (BitNot x)) => ONES;
     "or absorbs and" INTS: (BitOr x (BitAnd x y)) => x;
+    "or of parts" INTS: (BitOr (BitAnd x C) (BitAnd x D)) => (BitAnd x (BitOr C D));
     "or of two shifts" UNSIGNED: (BitOr (Shl x C) (Shr x D)) => (RotL x C)
         when (And (Eq (Add C D) WIDTH) (And (Lt C WIDTH) (Lt D WIDTH)));
     "xor zero" INTS: (BitXor x 0) => x;
     "xor ones" INTS: (BitXor x ONES) => (BitNot x);
     "xor itself" INTS: (BitXor x x) => 0;
     "xor constants" INTS: (BitXor (BitXor x C) D) => (BitXor x (BitXor C D));
+    "xor of parts" INTS: (BitXor (BitAnd x C) (BitAnd x D)) => (BitAnd x (BitXor C D));
     "xor twice" INTS: (BitXor (BitXor x y) y) => x;
     "complement twice" INTS: (BitNot (BitNot x)) => x;
     "complement of xor" INTS: (BitNot (BitXor x C)) => (BitXor x (BitNot C));
