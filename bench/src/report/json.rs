@@ -1,6 +1,6 @@
 //! All figures, for programs. Times are in nanoseconds.
 
-use super::{Report, gpu};
+use super::{Report, gpu, optimisation};
 use crate::compile::Compile;
 use crate::measure::{Row, Timing, median};
 use crate::optimizer::Numbering;
@@ -28,13 +28,14 @@ pub(crate) fn render(report: &Report) -> Value {
         "dispatch": report.dispatch.as_ref().map(|row| kernel(row, many, false)),
         "compile": report.compile.as_ref().map(compilation),
         "numbering": report.numbering.iter().map(numbering).collect::<Vec<_>>(),
+        "optimisation": optimisation::figures(&report.gains),
         "gpu": report.gpu.iter().map(|(row, limit)| versus(row, *limit)).collect::<Vec<_>>(),
         "all_equal": report.is_right(),
     })
 }
 
 /// One kernel. Single times are left out where there are thousands.
-fn kernel(row: &Row, many: usize, with_times: bool) -> Value {
+pub(super) fn kernel(row: &Row, many: usize, with_times: bool) -> Value {
     json!({
         "name": row.name,
         "size": row.size,
@@ -125,6 +126,6 @@ fn numbering(of: &Numbering) -> Value {
     })
 }
 
-fn nanoseconds(time: Duration) -> Value {
+pub(super) fn nanoseconds(time: Duration) -> Value {
     Value::from(u64::try_from(time.as_nanos()).unwrap_or(u64::MAX))
 }

@@ -1,6 +1,6 @@
 //! A table for the terminal.
 
-use super::{Report, gpu, limits};
+use super::{Report, gpu, limits, optimisation};
 use crate::compile::Compile;
 use crate::limits::Machine;
 use crate::measure::{Row, Timing, median};
@@ -28,6 +28,9 @@ pub(crate) fn render(report: &Report) -> String {
     }
     if !report.numbering.is_empty() {
         numbering(&mut text, &report.numbering);
+    }
+    if !report.gains.is_empty() {
+        optimisation::table(&mut text, &report.gains);
     }
     if !report.gpu.is_empty() {
         by_hand(&mut text, &report.gpu);
@@ -80,7 +83,7 @@ fn against_limits(text: &mut String, report: &Report, machine: &Machine) {
 }
 
 /// Lines of cells as columns: the first two to the left, figures to the right.
-fn align(text: &mut String, lines: &[Vec<String>]) {
+pub(super) fn align(text: &mut String, lines: &[Vec<String>]) {
     let columns = lines.first().map_or(0, Vec::len);
     let width = |column: usize| lines.iter().map(|line| line[column].chars().count()).max().unwrap_or(0);
     let widths: Vec<usize> = (0..columns).map(width).collect();
@@ -228,11 +231,11 @@ fn verdict(text: &mut String, report: &Report) {
         }
     }
     if all_equal {
-        text.push_str("All results are equal to those of natural Rust, byte for byte.\n");
+        text.push_str("All results are as they should be, byte for byte.\n");
     }
 }
 
-fn milliseconds(time: Option<Duration>) -> String {
+pub(super) fn milliseconds(time: Option<Duration>) -> String {
     let Some(time) = time else { return "-".to_owned() };
     let milliseconds = time.as_secs_f64() * 1e3;
     match milliseconds {
@@ -247,6 +250,6 @@ fn microseconds(time: Duration) -> String {
     format!("{:.2}", time.as_secs_f64() * 1e6)
 }
 
-fn factor(factor: Option<f64>) -> String {
+pub(super) fn factor(factor: Option<f64>) -> String {
     factor.map_or("-".to_owned(), |factor| format!("{factor:.2}"))
 }

@@ -214,11 +214,8 @@ impl Inst {
     /// How many operations it is, by the operations of each routine. [`crate::Outcome::operations`] says what counts.
     fn operations(&self, routines: &[u64]) -> u64 {
         match self {
-            Inst::Const { .. }
-            | Inst::Copy { .. }
-            | Inst::Jump { .. }
-            | Inst::LoopTest { .. }
-            | Inst::Return => 0,
+            Inst::Const { .. } | Inst::Copy { .. } | Inst::Id { .. } | Inst::SubgroupLane { .. } => 0,
+            Inst::Len { .. } | Inst::Jump { .. } | Inst::LoopTest { .. } | Inst::Return => 0,
             Inst::Call { function, .. } => routines[*function as usize],
             _ => 1,
         }

@@ -53,9 +53,9 @@ pub struct Outcome {
     pub passes: u32,
     /// How many operations all invocations of all passes executed.
     ///
-    /// One operation is an operator, a cast, a `select` or another function of the language, an id, a `len`, a load, a
-    /// store, an atomic or subgroup operation, a barrier, the decision of an `if`, and each round of a loop. A call
-    /// of a function counts as what the function does. Literals, variables, assignments, `return`, `break` and
+    /// One operation is an operator, a cast, a `select` or another function of the language, a load, a store, an
+    /// atomic or subgroup operation, a barrier, the decision of an `if`, and each round of a loop. A call of a
+    /// function counts as what the function does. Literals, variables, ids, lengths, assignments, `return`, `break` and
     /// `continue` count nothing: they only say where a value is or where to go on. The schedule does not change the
     /// count where it does not change the result.
     pub operations: u64,
