@@ -89,7 +89,8 @@ const GRIDSYNC: (&str, &str) = ("gridsync", "what a grid barrier costs, by each 
 const COMPILE: (&str, &str) =
     ("compile", "from the text of saxpy to code and to a first result, and of longer programs to code");
 
-const OPTIMIZER: (&str, &str) = ("optimizer", "value numbering on the device and on the host");
+const OPTIMIZER: (&str, &str) =
+    ("optimizer", "value numbering on the device and on the host, and all passes beside spirv-opt");
 const OPTIMISATION: (&str, &str) =
     ("optimisation", "naive kernels as they are and optimised: operations, compiling, running, instructions");
 
@@ -159,11 +160,11 @@ fn run(args: &Args) -> Result<bool> {
         None
     };
 
-    let numbering = if wanted(OPTIMIZER.0) {
+    let (numbering, beside) = if wanted(OPTIMIZER.0) {
         eprintln!("measuring {} ...", OPTIMIZER.0);
-        optimizer::measure(&threads, args.reps)?
+        (optimizer::measure(&threads, args.reps)?, optimizer::spirv::measure(args.reps)?)
     } else {
-        Vec::new()
+        (Vec::new(), Vec::new())
     };
 
     let gains = if wanted(OPTIMISATION.0) {
@@ -175,7 +176,8 @@ fn run(args: &Args) -> Result<bool> {
 
     let gpu = measure_gpu(args)?;
 
-    let report = Report { setting, rows, machine, gridsync, dispatch, compile, numbering, gains, gpu };
+    let report =
+        Report { setting, rows, machine, gridsync, dispatch, compile, numbering, beside, gains, gpu };
     print!("{}", report::table::render(&report));
     if let Some(path) = &args.json {
         let text = serde_json::to_string_pretty(&report::json::render(&report))?;

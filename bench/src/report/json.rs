@@ -4,6 +4,7 @@ use super::{Report, gpu, optimisation};
 use crate::compile::Compile;
 use crate::measure::{Row, Timing, median};
 use crate::optimizer::Numbering;
+use crate::optimizer::spirv::{self, Beside};
 use serde_json::{Value, json};
 use std::time::Duration;
 
@@ -29,6 +30,7 @@ pub(crate) fn render(report: &Report) -> Value {
         "compile": report.compile.as_ref().map(compilation),
         "numbering": report.numbering.iter().map(numbering).collect::<Vec<_>>(),
         "optimisation": optimisation::figures(&report.gains),
+        "beside_spirv_opt": report.beside.iter().map(beside).collect::<Vec<_>>(),
         "gpu": report.gpu.iter().map(|(row, limit)| versus(row, *limit)).collect::<Vec<_>>(),
         "all_equal": report.is_right(),
     })
@@ -118,11 +120,26 @@ fn numbering(of: &Numbering) -> Value {
         "depth": of.depth,
         "host": least(&mut of.host.iter().copied()),
         "all_passes_host": least(&mut of.all.iter().copied()),
+        "rows_of_all_passes": of.kernel_rows,
         "device": of.device.iter().map(|(threads, times)| json!({
             "threads": threads,
             "with_transfers": least(&mut times.iter().map(|time| time[0])),
             "launch": least(&mut times.iter().map(|time| time[1])),
         })).collect::<Vec<_>>(),
+    })
+}
+
+fn beside(of: &Beside) -> Value {
+    json!({
+        "rows": of.rows[0],
+        "rows_after": of.rows[1],
+        "vyre": nanoseconds(of.ours.iter().copied().min().unwrap_or_default()),
+        "spirv_opt": of.theirs.as_ref().map(|taken| json!({
+            "nothing": nanoseconds(taken.nothing),
+            "passes": taken.passes.map(nanoseconds),
+            "passes_alone": taken.alone().map(nanoseconds),
+            "limit": nanoseconds(spirv::LIMIT),
+        })),
     })
 }
 

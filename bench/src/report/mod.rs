@@ -13,6 +13,7 @@ use crate::limits::Machine;
 use crate::measure::Row;
 use crate::optimisation::{Gain, OPTIMISED};
 use crate::optimizer::Numbering;
+use crate::optimizer::spirv::Beside;
 use crate::routes;
 
 /// Everything that was measured.
@@ -28,6 +29,8 @@ pub(crate) struct Report {
     pub(crate) compile: Option<Compile>,
     /// Passes of the optimizer.
     pub(crate) numbering: Vec<Numbering>,
+    /// All passes of the optimizer beside those of `spirv-opt`.
+    pub(crate) beside: Vec<Beside>,
     /// The optimisation set.
     pub(crate) gains: Vec<Gain>,
     /// vyre on wgpu against wgpu by hand, with the most that vyre may take where there is a limit. Empty without the
