@@ -11,6 +11,7 @@ mod limits;
 mod measure;
 mod natural;
 mod opencl;
+mod optimisation;
 mod optimizer;
 mod report;
 mod routes;
@@ -18,13 +19,14 @@ mod vyre;
 
 use anyhow::{Context as _, Result, bail};
 use cases::CASES;
-use clap::Parser;
+use clap::{Parser, ValueEnum};
 use contender::Platform;
 use measure::{Repeat, Row};
 use report::{Report, Setting};
 use std::fs;
 use std::path::PathBuf;
 use std::process::ExitCode;
+use vyre_driver::Optimization;
 
 /// Measures vyre against natural Rust, OpenCL and wgpu.
 #[derive(Parser)]
@@ -53,6 +55,25 @@ struct Args {
     /// Measures what the machine can do, and draws how near vyre comes to it.
     #[arg(long, value_name = "FILE")]
     limits: Option<PathBuf>,
+    /// Does not count instructions, which takes longest in the optimisation set.
+    #[arg(long)]
+    no_counts: bool,
+    /// Only launches a kernel of the optimisation set, for tools that look at the process.
+    #[arg(long, value_name = "KERNEL")]
+    count: Option<String>,
+    /// Whether the kernel of `--count` is optimised.
+    #[arg(long, value_name = "on|off", default_value = "on", requires = "count")]
+    optimize: Switch,
+    /// How often the kernel of `--count` is launched.
+    #[arg(long, value_name = "N", default_value_t = 1, requires = "count")]
+    launches: usize,
+}
+
+/// On or off.
+#[derive(Clone, Copy, ValueEnum)]
+enum Switch {
+    On,
+    Off,
 }
 
 impl Args {
@@ -68,7 +89,10 @@ const GRIDSYNC: (&str, &str) = ("gridsync", "what a grid barrier costs, by each 
 const COMPILE: (&str, &str) =
     ("compile", "from the text of saxpy to code and to a first result, and of longer programs to code");
 
-const OPTIMIZER: (&str, &str) = ("optimizer", "value numbering on the device and on the host");
+const OPTIMIZER: (&str, &str) =
+    ("optimizer", "value numbering on the device and on the host, and all passes beside spirv-opt");
+const OPTIMISATION: (&str, &str) =
+    ("optimisation", "naive kernels as they are and optimised: operations, compiling, running, instructions");
 
 /// How many launches of one workgroup a turn has.
 const LAUNCHES: usize = 1000;
@@ -91,6 +115,14 @@ fn run(args: &Args) -> Result<bool> {
         return Ok(true);
     }
     check(args)?;
+    if let Some(name) = &args.count {
+        let optimization = match args.optimize {
+            Switch::On => Optimization::On,
+            Switch::Off => Optimization::Off,
+        };
+        optimisation::count::launch(name, optimization, args.launches)?;
+        return Ok(true);
+    }
     let wanted = |name: &str| args.is_wanted(name);
     limit_others(args.threads);
     let mut threads = vec![1, args.threads];
@@ -128,16 +160,24 @@ fn run(args: &Args) -> Result<bool> {
         None
     };
 
-    let numbering = if wanted(OPTIMIZER.0) {
+    let (numbering, beside) = if wanted(OPTIMIZER.0) {
         eprintln!("measuring {} ...", OPTIMIZER.0);
-        optimizer::measure(&threads, args.reps)?
+        (optimizer::measure(&threads, args.reps)?, optimizer::spirv::measure(args.reps)?)
+    } else {
+        (Vec::new(), Vec::new())
+    };
+
+    let gains = if wanted(OPTIMISATION.0) {
+        eprintln!("measuring {} ...", OPTIMISATION.0);
+        optimisation::measure(args.scale, args.reps, !args.no_counts)?
     } else {
         Vec::new()
     };
 
     let gpu = measure_gpu(args)?;
 
-    let report = Report { setting, rows, machine, gridsync, dispatch, compile, numbering, gpu };
+    let report =
+        Report { setting, rows, machine, gridsync, dispatch, compile, numbering, beside, gains, gpu };
     print!("{}", report::table::render(&report));
     if let Some(path) = &args.json {
         let text = serde_json::to_string_pretty(&report::json::render(&report))?;
@@ -156,7 +196,7 @@ fn run(args: &Args) -> Result<bool> {
 
 fn list() {
     let cases = CASES.iter().map(|entry| (entry.name, entry.what));
-    for (name, what) in cases.chain([GRIDSYNC, DISPATCH, COMPILE, OPTIMIZER]) {
+    for (name, what) in cases.chain([GRIDSYNC, DISPATCH, COMPILE, OPTIMIZER, OPTIMISATION]) {
         println!("{name:<14} {what}");
     }
     for (name, what) in gpu_names() {
@@ -194,7 +234,8 @@ fn check(args: &Args) -> Result<()> {
     if args.reps == 0 || args.threads == 0 {
         bail!("the repetitions and threads are at least 1");
     }
-    let cases = CASES.iter().map(|entry| entry.name).chain([GRIDSYNC.0, DISPATCH.0, COMPILE.0, OPTIMIZER.0]);
+    let others = [GRIDSYNC.0, DISPATCH.0, COMPILE.0, OPTIMIZER.0, OPTIMISATION.0];
+    let cases = CASES.iter().map(|entry| entry.name).chain(others);
     let mut known: Vec<String> = cases.map(str::to_owned).collect();
     #[cfg(feature = "wgpu")]
     known.push(gpu::PREFIX.to_owned());

@@ -155,7 +155,7 @@ fn take_turn(contender: &mut dyn Contender, timing: &mut Timing, runs: usize) ->
 }
 
 /// Where results first differ from what they should be.
-fn difference(found: &[Vec<u8>], expected: &[Vec<u8>]) -> Option<String> {
+pub(crate) fn difference(found: &[Vec<u8>], expected: &[Vec<u8>]) -> Option<String> {
     if found.len() != expected.len() {
         return Some(format!("{} results instead of {}", found.len(), expected.len()));
     }

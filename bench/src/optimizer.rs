@@ -1,5 +1,7 @@
 //! What a pass of the optimizer costs on the device and on the host: value numbering of kernels of many rows.
 
+pub(crate) mod spirv;
+
 use anyhow::{Context as _, Result, bail};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -30,6 +32,8 @@ pub(crate) struct Numbering {
     pub(crate) device: Vec<(usize, Vec<[Duration; 2]>)>,
     /// All passes on the host, from kernel to kernel.
     pub(crate) all: Vec<Duration>,
+    /// How many rows these get: what nothing needs never comes into a kernel.
+    pub(crate) kernel_rows: usize,
 }
 
 /// Rows in layers: each is made of one of the layer before and of another, and some are equal.
@@ -127,8 +131,10 @@ pub(crate) fn measure(threads: &[usize], turns: usize) -> Result<Vec<Numbering>>
     for (rows, depth) in SHAPES {
         let layers = Layers::new(rows, depth);
         let expected = layers.on_host();
-        let mut numbering = Numbering { rows, depth, host: Vec::new(), device: Vec::new(), all: Vec::new() };
         let kernel = layers.kernel();
+        let kernel_rows = kernel.values.len();
+        let (host, device) = (Vec::new(), Vec::new());
+        let mut numbering = Numbering { rows, depth, host, device, all: Vec::new(), kernel_rows };
         for _ in 0..turns {
             let begun = Instant::now();
             std::hint::black_box(layers.on_host());

@@ -7,7 +7,8 @@ use anyhow::{Result, ensure};
 use std::borrow::Cow;
 use std::time::{Duration, Instant};
 use vyre_driver::{
-    Action, Batch, CompileOptions, Deadline, FloatMode, Launch, RawHandle, Span, Unit, VyreBackend,
+    Action, Batch, CompileOptions, Deadline, FloatMode, Launch, Optimization, RawHandle, Span, Unit,
+    VyreBackend,
 };
 use vyre_driver_cpu::{CpuBackend, CpuOptions};
 use vyre_foundation::grid::{self, Grid};
@@ -18,6 +19,7 @@ pub(crate) struct Vyre<B> {
     pub(crate) backend: B,
     pub(crate) name: &'static str,
     pub(crate) floats: FloatMode,
+    pub(crate) optimization: Optimization,
     pub(crate) threads: Vec<usize>,
 }
 
@@ -28,7 +30,8 @@ impl Vyre<CpuBackend> {
         let most = threads.iter().copied().max().unwrap_or(1);
         let options = CpuOptions { threads: most, cache_folder: None, ..CpuOptions::default() };
         let backend = CpuBackend::with_options(options)?;
-        Ok(Vyre { backend, name: "vyre", floats: FloatMode::Exact, threads: threads.to_vec() })
+        let (floats, optimization) = (FloatMode::Exact, Optimization::Off);
+        Ok(Vyre { backend, name: "vyre", floats, optimization, threads: threads.to_vec() })
     }
 }
 
@@ -59,7 +62,10 @@ impl<B: VyreBackend> Platform for Vyre<B> {
     }
 
     fn prepare<'a>(&'a self, case: &'a Case) -> Result<Box<dyn Contender + 'a>> {
-        let unit = Unit::new(Program::parse(case.text.vyre)?)?;
+        let mut unit = Unit::new(Program::parse(case.text.vyre)?)?;
+        if self.optimization == Optimization::On {
+            unit = unit.optimized();
+        }
         let grid = grid_of(case, unit.program())?;
         let pipeline = self.backend.compile(&unit, &CompileOptions { float_mode: self.floats })?;
         // From here on dropping frees what has been allocated.

@@ -188,7 +188,7 @@ pub(crate) fn small_saxpy() -> Case {
 }
 
 /// A size under a scale, as a multiple of a unit and at least one unit.
-fn scaled(size: usize, scale: f64, unit: usize) -> usize {
+pub(crate) fn scaled(size: usize, scale: f64, unit: usize) -> usize {
     ((size as f64 * scale / unit as f64).round() as usize).max(1) * unit
 }
 
@@ -201,7 +201,7 @@ fn sum_of(natural: fn(&mut [Data]), n: usize) -> u64 {
 }
 
 /// A count for people: `64 M`, `4096`.
-fn count(n: usize) -> String {
+pub(crate) fn count(n: usize) -> String {
     const M: usize = 1 << 20;
     const K: usize = 1 << 10;
     match n {

@@ -13,7 +13,7 @@ use crate::report::gpu::{EXACT, NATIVE};
 use crate::vyre::Vyre;
 use anyhow::Result;
 use std::sync::Arc;
-use vyre_driver::FloatMode;
+use vyre_driver::{FloatMode, Optimization};
 use vyre_driver_wgpu::{WgpuBackend, WgpuOptions};
 
 /// Turns are short here, and a limit of a tenth needs many of them.
@@ -90,7 +90,8 @@ fn open(wgpu: &Wgpu) -> Result<Arc<WgpuBackend>> {
 /// Natural Rust is first, because the others are compared with it.
 fn platforms(wgpu: &Wgpu, backend: &Arc<WgpuBackend>, threads: usize) -> Result<Vec<Box<dyn Platform>>> {
     let vyre = |name: &'static str, floats: FloatMode| {
-        Box::new(Vyre { backend: Arc::clone(backend), name, floats, threads: vec![threads] })
+        let optimization = Optimization::Off;
+        Box::new(Vyre { backend: Arc::clone(backend), name, floats, optimization, threads: vec![threads] })
     };
     Ok(vec![
         Box::new(Natural::new(&[threads])?),

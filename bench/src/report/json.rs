@@ -1,9 +1,10 @@
 //! All figures, for programs. Times are in nanoseconds.
 
-use super::{Report, gpu};
+use super::{Report, gpu, optimisation};
 use crate::compile::Compile;
 use crate::measure::{Row, Timing, median};
 use crate::optimizer::Numbering;
+use crate::optimizer::spirv::{self, Beside};
 use serde_json::{Value, json};
 use std::time::Duration;
 
@@ -28,13 +29,15 @@ pub(crate) fn render(report: &Report) -> Value {
         "dispatch": report.dispatch.as_ref().map(|row| kernel(row, many, false)),
         "compile": report.compile.as_ref().map(compilation),
         "numbering": report.numbering.iter().map(numbering).collect::<Vec<_>>(),
+        "optimisation": optimisation::figures(&report.gains),
+        "beside_spirv_opt": report.beside.iter().map(beside).collect::<Vec<_>>(),
         "gpu": report.gpu.iter().map(|(row, limit)| versus(row, *limit)).collect::<Vec<_>>(),
         "all_equal": report.is_right(),
     })
 }
 
 /// One kernel. Single times are left out where there are thousands.
-fn kernel(row: &Row, many: usize, with_times: bool) -> Value {
+pub(super) fn kernel(row: &Row, many: usize, with_times: bool) -> Value {
     json!({
         "name": row.name,
         "size": row.size,
@@ -117,6 +120,7 @@ fn numbering(of: &Numbering) -> Value {
         "depth": of.depth,
         "host": least(&mut of.host.iter().copied()),
         "all_passes_host": least(&mut of.all.iter().copied()),
+        "rows_of_all_passes": of.kernel_rows,
         "device": of.device.iter().map(|(threads, times)| json!({
             "threads": threads,
             "with_transfers": least(&mut times.iter().map(|time| time[0])),
@@ -125,6 +129,20 @@ fn numbering(of: &Numbering) -> Value {
     })
 }
 
-fn nanoseconds(time: Duration) -> Value {
+fn beside(of: &Beside) -> Value {
+    json!({
+        "rows": of.rows[0],
+        "rows_after": of.rows[1],
+        "vyre": nanoseconds(of.ours.iter().copied().min().unwrap_or_default()),
+        "spirv_opt": of.theirs.as_ref().map(|taken| json!({
+            "nothing": nanoseconds(taken.nothing),
+            "passes": taken.passes.map(nanoseconds),
+            "passes_alone": taken.alone().map(nanoseconds),
+            "limit": nanoseconds(spirv::LIMIT),
+        })),
+    })
+}
+
+pub(super) fn nanoseconds(time: Duration) -> Value {
     Value::from(u64::try_from(time.as_nanos()).unwrap_or(u64::MAX))
 }

@@ -3,6 +3,7 @@
 pub(crate) mod gpu;
 pub(crate) mod json;
 pub(crate) mod limits;
+mod optimisation;
 pub(crate) mod svg;
 pub(crate) mod table;
 
@@ -10,7 +11,9 @@ use crate::compile::Compile;
 use crate::contender::Platform;
 use crate::limits::Machine;
 use crate::measure::Row;
+use crate::optimisation::{Gain, OPTIMISED};
 use crate::optimizer::Numbering;
+use crate::optimizer::spirv::Beside;
 use crate::routes;
 
 /// Everything that was measured.
@@ -26,6 +29,10 @@ pub(crate) struct Report {
     pub(crate) compile: Option<Compile>,
     /// Passes of the optimizer.
     pub(crate) numbering: Vec<Numbering>,
+    /// All passes of the optimizer beside those of `spirv-opt`.
+    pub(crate) beside: Vec<Beside>,
+    /// The optimisation set.
+    pub(crate) gains: Vec<Gain>,
     /// vyre on wgpu against wgpu by hand, with the most that vyre may take where there is a limit. Empty without the
     /// feature `wgpu`.
     pub(crate) gpu: Vec<(Row, Option<f64>)>,
@@ -36,13 +43,15 @@ impl Report {
     pub(crate) fn all_rows(&self) -> impl Iterator<Item = &Row> {
         let gridsync = self.gridsync.iter().map(|(row, _)| row);
         let gpu = self.gpu.iter().map(|(row, _)| row);
-        self.rows.iter().chain(gridsync).chain(&self.dispatch).chain(gpu)
+        let gains = self.gains.iter().map(|gain| &gain.row);
+        self.rows.iter().chain(gridsync).chain(&self.dispatch).chain(gains).chain(gpu)
     }
 
-    /// Whether vyre could run everything and gives the results of natural Rust. What the others give is shown, but
+    /// Whether vyre could run everything and gives the results of natural Rust, and optimised those of the program as
+    /// it was written. What the others give is shown, but
     /// they do not promise equal bytes.
     pub(crate) fn is_right(&self) -> bool {
-        let must_run = |platform: &str| ["vyre", "rust", gpu::EXACT].contains(&platform);
+        let must_run = |platform: &str| ["vyre", "rust", OPTIMISED, gpu::EXACT].contains(&platform);
         let must_be_right = |platform: &str| must_run(platform) || routes::is_route(platform);
         self.all_rows().all(|row| {
             row.timings.iter().all(|timing| timing.differs.is_none() || !must_be_right(timing.platform))

@@ -1,10 +1,11 @@
 //! A table for the terminal.
 
-use super::{Report, gpu, limits};
+use super::{Report, gpu, limits, optimisation};
 use crate::compile::Compile;
 use crate::limits::Machine;
 use crate::measure::{Row, Timing, median};
 use crate::optimizer::Numbering;
+use crate::optimizer::spirv::{self, Beside};
 use std::fmt::Write as _;
 use std::time::Duration;
 
@@ -28,6 +29,10 @@ pub(crate) fn render(report: &Report) -> String {
     }
     if !report.numbering.is_empty() {
         numbering(&mut text, &report.numbering);
+        beside_spirv(&mut text, &report.beside);
+    }
+    if !report.gains.is_empty() {
+        optimisation::table(&mut text, &report.gains);
     }
     if !report.gpu.is_empty() {
         by_hand(&mut text, &report.gpu);
@@ -80,7 +85,7 @@ fn against_limits(text: &mut String, report: &Report, machine: &Machine) {
 }
 
 /// Lines of cells as columns: the first two to the left, figures to the right.
-fn align(text: &mut String, lines: &[Vec<String>]) {
+pub(super) fn align(text: &mut String, lines: &[Vec<String>]) {
     let columns = lines.first().map_or(0, Vec::len);
     let width = |column: usize| lines.iter().map(|line| line[column].chars().count()).max().unwrap_or(0);
     let widths: Vec<usize> = (0..columns).map(width).collect();
@@ -163,14 +168,34 @@ fn numbering(text: &mut String, all: &[Numbering]) {
     text.push_str(
         "\nValue numbering of rows, best in ms: on the host; on the device with transfers, and the launch alone\n",
     );
-    for Numbering { rows, depth, host, device, all } in all {
+    for Numbering { rows, depth, host, device, all, kernel_rows } in all {
         let host = milliseconds(host.iter().copied().min());
         let _ = write!(text, "  {rows:>8} rows, {depth:>6} levels: host {host:>7}");
         for (threads, times) in device {
             let best = |k: usize| milliseconds(times.iter().map(|time| time[k]).min());
             let _ = write!(text, "  {threads}t {:>7} {:>7}", best(0), best(1));
         }
-        let _ = writeln!(text, "  all passes, host {:>7}", milliseconds(all.iter().copied().min()));
+        let all = milliseconds(all.iter().copied().min());
+        let _ = writeln!(text, "  all passes, host {all:>7} for {kernel_rows} rows that are needed");
+    }
+}
+
+/// All passes on the host beside those of `spirv-opt`.
+fn beside_spirv(text: &mut String, all: &[Beside]) {
+    let taken = |rows: usize, time: Duration| {
+        let millions = rows as f64 / time.as_secs_f64().max(1e-9) / 1e6;
+        format!("{} ms, {millions:.2} M rows/s", milliseconds(Some(time)))
+    };
+    text.push_str("\nAll passes over rows that are all needed, best, beside four of spirv-opt without reading and writing:\n");
+    for Beside { rows: [before, after], ours, theirs } in all {
+        let ours = taken(*before, ours.iter().copied().min().unwrap_or_default());
+        let theirs = match theirs {
+            None => "is skipped".to_owned(),
+            Some(theirs) => theirs
+                .alone()
+                .map_or(format!("more than {} s", spirv::LIMIT.as_secs()), |time| taken(*before, time)),
+        };
+        let _ = writeln!(text, "  {before:>8} rows to {after:>7}: vyre {ours}; spirv-opt {theirs}");
     }
 }
 
@@ -228,11 +253,11 @@ fn verdict(text: &mut String, report: &Report) {
         }
     }
     if all_equal {
-        text.push_str("All results are equal to those of natural Rust, byte for byte.\n");
+        text.push_str("All results are as they should be, byte for byte.\n");
     }
 }
 
-fn milliseconds(time: Option<Duration>) -> String {
+pub(super) fn milliseconds(time: Option<Duration>) -> String {
     let Some(time) = time else { return "-".to_owned() };
     let milliseconds = time.as_secs_f64() * 1e3;
     match milliseconds {
@@ -247,6 +272,6 @@ fn microseconds(time: Duration) -> String {
     format!("{:.2}", time.as_secs_f64() * 1e6)
 }
 
-fn factor(factor: Option<f64>) -> String {
+pub(super) fn factor(factor: Option<f64>) -> String {
     factor.map_or("-".to_owned(), |factor| format!("{factor:.2}"))
 }

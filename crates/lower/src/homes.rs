@@ -14,6 +14,8 @@ pub struct Homes {
     pub before: Vec<u32>,
     /// How many times each row is used.
     pub uses: Vec<u32>,
+    /// Whether a row is computed outside of a loop in which all its uses are.
+    pub leaves_loop: Vec<bool>,
     places: Vec<Place>,
 }
 
@@ -50,6 +52,7 @@ impl Homes {
             region: vec![Kernel::ENTRY; count],
             before: vec![u32::MAX; count],
             uses: vec![0; count],
+            leaves_loop: vec![false; count],
             places: vec![root; regions],
         };
         let mut of_item = vec![(Kernel::ENTRY, 0); kernel.items.len()];
@@ -175,8 +178,8 @@ impl Homes {
     ) {
         for i in (0..kernel.values.len()).rev() {
             let value = kernel.value(ValueId(i as u32));
-            let Some(mut at) = latest[i] else { continue };
-            let mut best = at;
+            let Some(last) = latest[i] else { continue };
+            let (mut at, mut best) = (last, last);
             let stays = stays(ValueId(i as u32));
             while at.0 != early[i] {
                 let Place { parent, position, .. } = self.places[at.0.index()];
@@ -193,6 +196,8 @@ impl Homes {
                 self.region[i] = best.0;
             }
             self.before[i] = best.1;
+            let [home, used] = [best, last].map(|(region, _)| self.places[region.index()].loops);
+            self.leaves_loop[i] = home < used;
             for operand in value.operands() {
                 self.use_at(latest, operand, best);
             }

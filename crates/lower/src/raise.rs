@@ -1,6 +1,7 @@
 //! From a kernel back to a program that a person can read.
 //!
-//! Rows that are used once stand where they are used; others get a `let` at their home. Parameters of loops and
+//! Rows that are used once stand where they are used, unless that is in a loop that they do not need to be in; others
+//! get a `let` at their home. Parameters of loops and
 //! results of branches are variables. `lower(raise(k))` is `k`.
 
 use crate::counter::Counter;
@@ -95,7 +96,8 @@ impl Raising<'_> {
         let Some(counted) = self.counted(id) else { return };
         let Item::Loop { guard, next, again, .. } = self.kernel.item(id) else { return };
         let mut pending = vec![guard, next[counted.index], again];
-        // A row that is no longer used uses nothing; what must hold besides is used by the `break`.
+        // A row that is no longer used uses nothing; the end is used by the `for`, what must hold besides by the `break`.
+        self.homes.uses[counted.end.index()] += 1;
         if let Some(extra) = counted.besides {
             self.homes.uses[extra.index()] += 1;
         }
@@ -111,7 +113,8 @@ impl Raising<'_> {
     /// Whether the row is written where it is used.
     fn is_inline(&self, id: ValueId) -> bool {
         let leaf = self.kernel.value(id).operands().next().is_none();
-        leaf || self.homes.uses[id.index()] <= 1 && self.depth[id.index()] < DEPTH
+        let once = self.homes.uses[id.index()] <= 1 && !self.homes.leaves_loop[id.index()];
+        leaf || once && self.depth[id.index()] < DEPTH
     }
 
     fn use_value(&self, id: ValueId) -> Expr {

@@ -164,4 +164,60 @@ pub(crate) struct Code {
     pub(crate) tags: Vec<Name>,
     /// Whether an instruction waits for the whole grid.
     pub(crate) waits_for_grid: bool,
+    /// How many operations stand before each instruction, and in all. What ran without a jump from one instruction to
+    /// another did as many as the two differ by, so only jumps count.
+    pub(crate) before: Vec<u64>,
+}
+
+impl Code {
+    /// Counts the operations, once all instructions are there.
+    pub(crate) fn count(&mut self) {
+        let routines = self.routine_operations();
+        let sums = self.insts.iter().scan(0, |sum: &mut u64, inst| {
+            *sum += inst.operations(&routines);
+            Some(*sum)
+        });
+        self.before = std::iter::once(0).chain(sums).collect();
+    }
+
+    /// The operations of a call of each routine: nothing jumps in one, so every call takes as many.
+    fn routine_operations(&self) -> Vec<u64> {
+        let mut known = vec![false; self.routines.len()];
+        let mut operations = vec![0; self.routines.len()];
+        let mut pending: Vec<usize> = (0..self.routines.len()).collect();
+        while let Some(routine) = pending.last().copied() {
+            let insts = &self.routines[routine].insts;
+            let called = insts.iter().filter_map(|inst| match inst {
+                Inst::Call { function, .. } => Some(*function as usize),
+                _ => None,
+            });
+            let before = pending.len();
+            // What it calls comes first. Routines do not recur, so this ends.
+            pending.extend(called.filter(|called| !known[*called] && !known[routine]));
+            if pending.len() == before {
+                pending.pop();
+                known[routine] = true;
+                operations[routine] = insts.iter().map(|inst| inst.operations(&operations)).sum();
+            }
+        }
+        operations
+    }
+
+    /// The operations of the instructions from one to before another, as they stand.
+    #[inline]
+    pub(crate) fn operations(&self, from: usize, to: usize) -> u64 {
+        self.before[to] - self.before[from]
+    }
+}
+
+impl Inst {
+    /// How many operations it is, by the operations of each routine. [`crate::Outcome::operations`] says what counts.
+    fn operations(&self, routines: &[u64]) -> u64 {
+        match self {
+            Inst::Const { .. } | Inst::Copy { .. } | Inst::Id { .. } | Inst::SubgroupLane { .. } => 0,
+            Inst::Len { .. } | Inst::Jump { .. } | Inst::LoopTest { .. } | Inst::Return => 0,
+            Inst::Call { function, .. } => routines[*function as usize],
+            _ => 1,
+        }
+    }
 }

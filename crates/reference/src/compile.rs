@@ -14,6 +14,7 @@ pub(crate) fn compile(program: &Program) -> Code {
         routines: Vec::new(),
         tags: Vec::new(),
         waits_for_grid: false,
+        before: Vec::new(),
     };
     let globals = Globals::new(program);
     for function in program.functions() {
@@ -26,6 +27,7 @@ pub(crate) fn compile(program: &Program) -> Code {
     code.registers = compiler.most;
     code.tags = compiler.tags;
     code.waits_for_grid = compiler.waits_for_grid;
+    code.count();
     code
 }
 

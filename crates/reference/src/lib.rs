@@ -51,6 +51,14 @@ pub struct Outcome {
     pub grid: Grid,
     /// How many passes ran.
     pub passes: u32,
+    /// How many operations all invocations of all passes executed.
+    ///
+    /// One operation is an operator, a cast, a `select` or another function of the language, a load, a store, an
+    /// atomic or subgroup operation, a barrier, the decision of an `if`, and each round of a loop. A call of a
+    /// function counts as what the function does. Literals, variables, ids, lengths, assignments, `return`, `break` and
+    /// `continue` count nothing: they only say where a value is or where to go on. The schedule does not change the
+    /// count where it does not change the result.
+    pub operations: u64,
     /// Whether the last pass changed nothing; `None` without a fixpoint.
     pub converged: Option<bool>,
 }
@@ -132,12 +140,12 @@ pub fn run(program: &Program, inputs: &[&[u8]], options: &Options) -> Result<Out
     let mut memory = memory::Memory::new(program, storage);
     let stop = || options.deadline.is_some_and(|deadline| Instant::now() >= deadline);
     let limit = options.fixpoint.unwrap_or(1);
-    let (mut passes, mut converged) = (0, false);
+    let (mut passes, mut converged, mut operations) = (0, false, 0);
     while passes < limit && !converged {
         let before: Option<Vec<Vec<u8>>> =
             options.fixpoint.map(|_| memory.carried().map(<[u8]>::to_vec).collect());
         memory.start_pass();
-        prepared.pass(&mut memory, grid, options.schedule, &stop)?;
+        operations += prepared.pass(&mut memory, grid, options.schedule, &stop)?;
         passes += 1;
         converged = before.is_some_and(|before| memory.carried().eq(before.iter().map(Vec::as_slice)));
     }
@@ -145,6 +153,7 @@ pub fn run(program: &Program, inputs: &[&[u8]], options: &Options) -> Result<Out
         outputs: memory.into_outputs(),
         grid,
         passes,
+        operations,
         converged: options.fixpoint.map(|_| converged),
     })
 }
@@ -196,7 +205,7 @@ impl Prepared {
         let mut work = memory::Memory::new(&self.program, std::mem::take(memory));
         let result = self.pass(&mut work, grid, schedule, stop);
         *memory = work.into_storage();
-        result
+        result.map(|_| ())
     }
 
     fn pass(
@@ -205,7 +214,7 @@ impl Prepared {
         grid: Grid,
         schedule: Schedule,
         stop: &dyn Fn() -> bool,
-    ) -> Result<(), Error> {
+    ) -> Result<u64, Error> {
         let subgroup_size = self.program.subgroup_size();
         float_env::with_default(|| {
             schedule::Dispatch::run(&self.code, grid, subgroup_size, memory, schedule, stop)

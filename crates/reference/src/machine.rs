@@ -146,14 +146,23 @@ pub(crate) struct Step<'a> {
     pub(crate) owner: Owner,
     pub(crate) ids: &'a Ids,
     pub(crate) fuel: &'a mut u32,
+    /// The operations done so far.
+    pub(crate) operations: &'a mut u64,
 }
 
 impl Step<'_> {
     /// Executes until the invocation stops, with at most `turns` accesses to memory that others can see.
     pub(crate) fn run(&mut self, mut turns: u32) -> Stop {
-        let Step { code, memory, calls, regs, pc, owner, ids, fuel } = self;
+        let Step { code, memory, calls, regs, pc, owner, ids, fuel, operations } = self;
         let owner = *owner;
         let mut at = **pc as usize;
+        // Where it has come to by a jump. What was done since is counted at the next one.
+        let mut since = at;
+        let mut jump = |since: &mut usize, at: usize, to: usize| {
+            **operations += code.operations(*since, at + 1);
+            *since = to;
+            to
+        };
         let stop = loop {
             let inst = code.insts[at];
             if pure(inst, regs) {
@@ -163,15 +172,16 @@ impl Step<'_> {
             let get = |regs: &[u64], reg: Reg| regs[reg as usize];
             match inst {
                 Inst::Jump { to } => {
-                    at = to as usize;
+                    at = jump(&mut since, at, to as usize);
                     continue;
                 }
                 Inst::JumpUnless { cond, to } => {
-                    at = if get(regs, cond) != 0 { at + 1 } else { to as usize };
+                    at = if get(regs, cond) != 0 { at + 1 } else { jump(&mut since, at, to as usize) };
                     continue;
                 }
                 Inst::LoopTest { var, end, exit } => {
-                    at = if get(regs, var) < get(regs, end) { at + 1 } else { exit as usize };
+                    let goes_on = get(regs, var) < get(regs, end);
+                    at = if goes_on { at + 1 } else { jump(&mut since, at, exit as usize) };
                     continue;
                 }
                 Inst::LoopNext { var, head } => {
@@ -181,7 +191,7 @@ impl Step<'_> {
                     **fuel -= 1;
                     // Below the end, so it cannot wrap.
                     regs[var as usize] += 1;
-                    at = head as usize;
+                    at = jump(&mut since, at, head as usize);
                     continue;
                 }
                 Inst::Id { dst, id, axis } => regs[dst as usize] = ids.get(id, axis),
@@ -211,6 +221,7 @@ impl Step<'_> {
             }
             at += 1;
         };
+        **operations += code.operations(since, at);
         **pc = at as u32;
         stop
     }

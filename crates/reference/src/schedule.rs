@@ -80,11 +80,12 @@ pub(crate) struct Dispatch<'a> {
     ready: Vec<u32>,
     calls: Calls,
     fuel: u32,
+    operations: u64,
     trap: Option<Trap>,
 }
 
 impl<'a> Dispatch<'a> {
-    /// Runs the whole grid once.
+    /// Runs the whole grid once; gives the operations that were executed.
     pub(crate) fn run(
         code: &'a Code,
         grid: Grid,
@@ -92,7 +93,7 @@ impl<'a> Dispatch<'a> {
         memory: &'a mut Memory,
         schedule: Schedule,
         stop: &'a dyn Fn() -> bool,
-    ) -> Result<(), Error> {
+    ) -> Result<u64, Error> {
         let size = grid.workgroup_size().iter().map(|n| u64::from(*n)).product::<u64>();
         let total = u64::try_from(grid.workgroup_count()).unwrap_or(u64::MAX);
         let each = 8 * u64::from(code.registers) + memory.bytes_per_invocation(size);
@@ -130,6 +131,7 @@ impl<'a> Dispatch<'a> {
             ready: Vec::new(),
             calls: Calls::default(),
             fuel: FUEL,
+            operations: 0,
             trap: None,
         };
         while dispatch.first < total {
@@ -138,7 +140,7 @@ impl<'a> Dispatch<'a> {
             dispatch.sweep()?;
             dispatch.first += count as u64;
         }
-        dispatch.trap.map_or(Ok(()), |trap| Err(Error::Trap(trap)))
+        dispatch.trap.map_or(Ok(dispatch.operations), |trap| Err(Error::Trap(trap)))
     }
 
     /// Puts the next workgroups in flight.
@@ -259,6 +261,7 @@ impl<'a> Dispatch<'a> {
                 owner: Owner { workgroup: lane / self.size, invocation: lane },
                 ids: &ids,
                 fuel: &mut self.fuel,
+                operations: &mut self.operations,
             }
             .run(turns);
             match stop {
@@ -356,6 +359,8 @@ impl<'a> Dispatch<'a> {
             }
             inst => self.combine(inst, &lanes),
         }
+        // Invocations stood before it, so they have not counted it.
+        self.operations += lanes.len() as u64 * self.code.operations(pc as usize, pc as usize + 1);
         for lane in lanes {
             self.pcs[lane] += 1;
             self.status[lane] = Status::Ready;
