@@ -9,6 +9,7 @@ mod data;
 mod gpu;
 mod limits;
 mod measure;
+mod memory;
 mod natural;
 mod opencl;
 mod optimisation;
@@ -90,7 +91,7 @@ const COMPILE: (&str, &str) =
     ("compile", "from the text of saxpy to code and to a first result, and of longer programs to code");
 
 const OPTIMIZER: (&str, &str) =
-    ("optimizer", "value numbering on the device and on the host, and all passes beside spirv-opt");
+    ("optimizer", "all passes on the host, on the device and beside spirv-opt");
 const OPTIMISATION: (&str, &str) =
     ("optimisation", "naive kernels as they are and optimised: operations, compiling, running, instructions");
 
@@ -160,7 +161,7 @@ fn run(args: &Args) -> Result<bool> {
         None
     };
 
-    let (numbering, beside) = if wanted(OPTIMIZER.0) {
+    let (passes, beside) = if wanted(OPTIMIZER.0) {
         eprintln!("measuring {} ...", OPTIMIZER.0);
         (optimizer::measure(&threads, args.reps)?, optimizer::spirv::measure(args.reps)?)
     } else {
@@ -177,7 +178,7 @@ fn run(args: &Args) -> Result<bool> {
     let gpu = measure_gpu(args)?;
 
     let report =
-        Report { setting, rows, machine, gridsync, dispatch, compile, numbering, beside, gains, gpu };
+        Report { setting, rows, machine, gridsync, dispatch, compile, passes, beside, gains, gpu };
     print!("{}", report::table::render(&report));
     if let Some(path) = &args.json {
         let text = serde_json::to_string_pretty(&report::json::render(&report))?;

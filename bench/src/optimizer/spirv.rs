@@ -1,12 +1,12 @@
 //! All passes on the host beside `spirv-opt`, over the same rows as a kernel and as a SPIR-V module.
 
+use super::rows::{Far, NUMBERS, Row, Rows};
 use anyhow::{Context as _, Result, bail, ensure};
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
-use vyre_foundation::{Axis, BinOp, BufferDecl, Element, Literal, Type, rng::SplitMix64};
-use vyre_lower::{Id, Item, Kernel, KernelBuilder, Value, ValueId};
+use vyre_foundation::BinOp;
 use vyre_self_substrate::{Options, optimize};
 
 /// Passes that do what vyre's do: folding and rules, value numbering, decided branches, and what nothing needs.
@@ -59,7 +59,7 @@ pub(crate) fn measure(turns: usize) -> Result<Vec<Beside>> {
     let is_there = find().inspect_err(skipped).is_ok();
     let mut all = Vec::new();
     for size in SIZES {
-        let rows = Rows::new(size);
+        let rows = Rows::new(size, LAYERS);
         let kernel = rows.kernel();
         let mut beside = Beside { rows: [kernel.values.len(), 0], ours: Vec::new(), theirs: None };
         for _ in 0..turns {
@@ -93,75 +93,6 @@ fn taken(rows: &Rows, turns: usize) -> Result<Taken> {
     let nothing = best(&from, &to, &[], turns)?.context("reading a module takes longer than a minute")?;
     let passes = best(&from, &to, &PASSES, turns)?;
     Ok(Taken { nothing, passes })
-}
-
-/// The second operand of a row.
-#[derive(Clone, Copy)]
-enum Far {
-    /// A row of the layer before.
-    Row(usize),
-    Number(u32),
-}
-
-/// One row. The first operand is the row at the same place in the layer before, so all rows are needed in the end.
-#[derive(Clone, Copy)]
-struct Row {
-    op: BinOp,
-    near: usize,
-    far: Far,
-}
-
-/// The largest number that rows are made with.
-const NUMBERS: u32 = 8;
-
-/// Rows in layers over a first layer of loads.
-struct Rows {
-    /// How many rows a layer has.
-    width: usize,
-    /// The rows after the first layer. Operands are numbered from the first layer on.
-    rows: Vec<Row>,
-}
-
-impl Rows {
-    fn new(count: usize) -> Rows {
-        let mut rng = SplitMix64::new(count as u64);
-        let width = count / LAYERS;
-        let mut rows = Vec::new();
-        for near in 0..count - width {
-            let before = near / width * width;
-            let op = *rng.pick(&[BinOp::Add, BinOp::Sub, BinOp::Mul, BinOp::BitXor]);
-            let far = if rng.chance(1, 2) {
-                Far::Number(1 + rng.below(u64::from(NUMBERS)) as u32)
-            } else {
-                Far::Row(before + rng.below(width as u64) as usize)
-            };
-            rows.push(Row { op, near, far });
-        }
-        Rows { width, rows }
-    }
-
-    /// A kernel of these rows, whose last layer is stored.
-    fn kernel(&self) -> Kernel {
-        let mut builder = KernelBuilder::new();
-        let place = builder.value(Value::Id(Id::Invocation, Axis::X));
-        let mut rows: Vec<ValueId> = Vec::new();
-        for k in 0..self.width as u32 {
-            let index = builder.value(Value::Const(Literal::U32(k)));
-            rows.push(builder.value(Value::Load { buffer: 0, index, ty: Type::U32 }));
-        }
-        for Row { op, near, far } in &self.rows {
-            let b = match far {
-                Far::Row(far) => rows[*far],
-                Far::Number(number) => builder.value(Value::Const(Literal::U32(*number))),
-            };
-            rows.push(builder.value(Value::Binary { op: *op, ty: Type::U32, a: rows[*near], b }));
-        }
-        for value in rows.split_off(self.rows.len()) {
-            builder.item(KernelBuilder::ENTRY, Item::Store { buffer: 1, index: place, value }, 0);
-        }
-        let buffers = vec![BufferDecl::read("x", Element::U32), BufferDecl::output("o", Element::U32)];
-        builder.finish("rows".into(), 1.into(), 32, buffers, &[])
-    }
 }
 
 /// A folder that goes when this does.
@@ -375,7 +306,7 @@ mod tests {
             return;
         }
         let path = std::env::temp_dir().join(format!("vyre-bench-test-{}.spv", std::process::id()));
-        let words = module(&Rows::new(1000));
+        let words = module(&Rows::new(1000, 20));
         fs::write(&path, words.iter().flat_map(|word| word.to_le_bytes()).collect::<Vec<u8>>()).unwrap();
         let output = Command::new("spirv-val").arg(&path).output().unwrap();
         fs::remove_file(&path).unwrap();

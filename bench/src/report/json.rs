@@ -3,7 +3,7 @@
 use super::{Report, gpu, optimisation};
 use crate::compile::Compile;
 use crate::measure::{Row, Timing, median};
-use crate::optimizer::Numbering;
+use crate::optimizer::Passes;
 use crate::optimizer::spirv::{self, Beside};
 use serde_json::{Value, json};
 use std::time::Duration;
@@ -28,7 +28,7 @@ pub(crate) fn render(report: &Report) -> Value {
         }),
         "dispatch": report.dispatch.as_ref().map(|row| kernel(row, many, false)),
         "compile": report.compile.as_ref().map(compilation),
-        "numbering": report.numbering.iter().map(numbering).collect::<Vec<_>>(),
+        "optimizer": report.passes.iter().map(passes).collect::<Vec<_>>(),
         "optimisation": optimisation::figures(&report.gains),
         "beside_spirv_opt": report.beside.iter().map(beside).collect::<Vec<_>>(),
         "gpu": report.gpu.iter().map(|(row, limit)| versus(row, *limit)).collect::<Vec<_>>(),
@@ -113,19 +113,20 @@ fn compilation(compile: &Compile) -> Value {
     })
 }
 
-fn numbering(of: &Numbering) -> Value {
-    let least = |times: &mut dyn Iterator<Item = Duration>| nanoseconds(times.min().unwrap_or_default());
+fn passes(of: &Passes) -> Value {
+    let all = |times: &[Duration]| times.iter().map(|time| nanoseconds(*time)).collect::<Vec<_>>();
+    let device = of.device.iter().map(|(threads, times)| {
+        let part = |k: usize| times.iter().map(|time| nanoseconds(time[k])).collect::<Vec<_>>();
+        json!({ "threads": threads, "times": part(0), "dispatch": part(1) })
+    });
     json!({
         "rows": of.rows,
-        "depth": of.depth,
-        "host": least(&mut of.host.iter().copied()),
-        "all_passes_host": least(&mut of.all.iter().copied()),
-        "rows_of_all_passes": of.kernel_rows,
-        "device": of.device.iter().map(|(threads, times)| json!({
-            "threads": threads,
-            "with_transfers": least(&mut times.iter().map(|time| time[0])),
-            "launch": least(&mut times.iter().map(|time| time[1])),
-        })).collect::<Vec<_>>(),
+        "levels": of.levels,
+        "host": all(&of.host),
+        "device": device.collect::<Vec<_>>(),
+        "not_improved": all(&of.not_improved),
+        "chosen": all(&of.chosen),
+        "bytes": of.bytes,
     })
 }
 

@@ -12,7 +12,7 @@ use crate::contender::Platform;
 use crate::limits::Machine;
 use crate::measure::Row;
 use crate::optimisation::{Gain, OPTIMISED};
-use crate::optimizer::Numbering;
+use crate::optimizer::Passes;
 use crate::optimizer::spirv::Beside;
 use crate::routes;
 
@@ -28,7 +28,7 @@ pub(crate) struct Report {
     pub(crate) dispatch: Option<Row>,
     pub(crate) compile: Option<Compile>,
     /// Passes of the optimizer.
-    pub(crate) numbering: Vec<Numbering>,
+    pub(crate) passes: Vec<Passes>,
     /// All passes of the optimizer beside those of `spirv-opt`.
     pub(crate) beside: Vec<Beside>,
     /// The optimisation set.

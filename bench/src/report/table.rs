@@ -4,7 +4,7 @@ use super::{Report, gpu, limits, optimisation};
 use crate::compile::Compile;
 use crate::limits::Machine;
 use crate::measure::{Row, Timing, median};
-use crate::optimizer::Numbering;
+use crate::optimizer::Passes;
 use crate::optimizer::spirv::{self, Beside};
 use std::fmt::Write as _;
 use std::time::Duration;
@@ -27,8 +27,8 @@ pub(crate) fn render(report: &Report) -> String {
     if let Some(compile) = &report.compile {
         compilation(&mut text, compile);
     }
-    if !report.numbering.is_empty() {
-        numbering(&mut text, &report.numbering);
+    if !report.passes.is_empty() {
+        passes(&mut text, &report.passes);
         beside_spirv(&mut text, &report.beside);
     }
     if !report.gains.is_empty() {
@@ -163,21 +163,29 @@ fn compilation(text: &mut String, compile: &Compile) {
     }
 }
 
-/// A pass of the optimizer on the device and on the host.
-fn numbering(text: &mut String, all: &[Numbering]) {
-    text.push_str(
-        "\nValue numbering of rows, best in ms: on the host; on the device with transfers, and the launch alone\n",
-    );
-    for Numbering { rows, depth, host, device, all, kernel_rows } in all {
-        let host = milliseconds(host.iter().copied().min());
-        let _ = write!(text, "  {rows:>8} rows, {depth:>6} levels: host {host:>7}");
-        for (threads, times) in device {
-            let best = |k: usize| milliseconds(times.iter().map(|time| time[k]).min());
-            let _ = write!(text, "  {threads}t {:>7} {:>7}", best(0), best(1));
-        }
-        let all = milliseconds(all.iter().copied().min());
-        let _ = writeln!(text, "  all passes, host {all:>7} for {kernel_rows} rows that are needed");
+/// All passes of the optimizer on the host and on the device.
+fn passes(text: &mut String, all: &[Passes]) {
+    let mut head = vec!["rows".to_owned(), "levels".to_owned(), "host".to_owned()];
+    for (threads, _) in all.iter().take(1).flat_map(|passes| &passes.device) {
+        head.extend([format!("device {threads}t"), "dispatch".to_owned()]);
     }
+    head.extend(["not improved", "chosen", "M rows/s", "MB/M host", "device"].map(str::to_owned));
+    let mut lines = vec![head];
+    for passes in all {
+        let best = |times: &[Duration]| milliseconds(times.iter().copied().min());
+        let mut line = vec![passes.rows.to_string(), passes.levels.to_string(), best(&passes.host)];
+        for (_, times) in &passes.device {
+            line.extend([0, 1].map(|k: usize| milliseconds(times.iter().map(|time| time[k]).min())));
+        }
+        line.extend([best(&passes.not_improved), best(&passes.chosen)]);
+        let chosen = passes.chosen.iter().min().map_or(f64::NAN, Duration::as_secs_f64);
+        line.push(format!("{:.2}", passes.rows as f64 / chosen / 1e6));
+        line.extend(passes.bytes.map(|bytes| format!("{:.0}", bytes as f64 / passes.rows as f64)));
+        lines.push(line);
+    }
+    text.push_str("\nAll passes of the optimizer from kernel to kernel, best in ms: on the host; on the device, and there the\n");
+    text.push_str("dispatch alone, also by the optimizer's program as it is written; where the optimizer itself chooses\n\n");
+    align(text, &lines);
 }
 
 /// All passes on the host beside those of `spirv-opt`.
