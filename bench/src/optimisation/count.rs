@@ -3,18 +3,15 @@
 //! Valgrind runs this tool on one kernel, with few launches and with more of them, and counts what the process executes.
 //! Starting, compiling and inputs are in both and cancel, but for a little: tables are hashed with other seeds each time.
 
-use super::{KERNELS, contender};
+use super::{KERNELS, LARGE, contender};
 use crate::contender::Platform as _;
 use anyhow::{Context as _, Result, bail, ensure};
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
 use vyre_driver::Optimization;
 
-/// How many invocations a launch has.
-const INVOCATIONS: usize = 1 << 16;
-
 /// The launches of both runs.
-const LAUNCHES: [usize; 2] = [1, 17];
+const LAUNCHES: [usize; 2] = [1, 5];
 
 /// How many times more instructions are no more: what does not cancel.
 pub(crate) const TOLERANCE: f64 = 1.002;
@@ -23,7 +20,7 @@ pub(crate) const TOLERANCE: f64 = 1.002;
 pub(crate) fn launch(name: &str, optimization: Optimization, launches: usize) -> Result<()> {
     let kernel = KERNELS.iter().find(|kernel| kernel.name == name);
     let kernel = kernel.with_context(|| format!("there is no kernel `{name}` in the set"))?;
-    let case = kernel.case(INVOCATIONS);
+    let case = kernel.case(LARGE);
     let vyre = contender(optimization)?;
     let mut prepared = vyre.prepare(&case)?;
     for _ in 0..launches {

@@ -116,6 +116,7 @@ pub(crate) const KERNELS: &[Kernel] = &[
         make.words(64 * n, 70_000),
         Buffer::changed(Data::U32(vec![0; 256]))
     ]),
+    kernel!("bit_count", |make, n| vec![make.any(n), words_out(n)]),
     kernel!("blend", |make, n| vec![make.any(n), make.any(n), words_out(n)]),
     kernel!("box_blur", |make, n| vec![make.words(n, 1 << 16), words_out(n)]),
     kernel!("calendar", |make, n| vec![make.words(n, 1_000_000), words_out(n)]),

