@@ -30,7 +30,7 @@ impl Vyre<CpuBackend> {
         let most = threads.iter().copied().max().unwrap_or(1);
         let options = CpuOptions { threads: most, cache_folder: None, ..CpuOptions::default() };
         let backend = CpuBackend::with_options(options)?;
-        let (floats, optimization) = (FloatMode::Exact, Optimization::Off);
+        let (floats, optimization) = (FloatMode::Exact, Optimization::On);
         Ok(Vyre { backend, name: "vyre", floats, optimization, threads: threads.to_vec() })
     }
 }

@@ -90,7 +90,7 @@ fn open(wgpu: &Wgpu) -> Result<Arc<WgpuBackend>> {
 /// Natural Rust is first, because the others are compared with it.
 fn platforms(wgpu: &Wgpu, backend: &Arc<WgpuBackend>, threads: usize) -> Result<Vec<Box<dyn Platform>>> {
     let vyre = |name: &'static str, floats: FloatMode| {
-        let optimization = Optimization::Off;
+        let optimization = Optimization::On;
         Box::new(Vyre { backend: Arc::clone(backend), name, floats, optimization, threads: vec![threads] })
     };
     Ok(vec![

@@ -115,6 +115,9 @@ const DISCRETE: Types = Types::Each(&[Type::Bool, Type::U32, Type::I32, Type::U6
 const NUMBERS: Types = Types::Each(&[Type::U32, Type::I32, Type::U64, Type::I64, Type::F32]);
 const ALL: Types = Types::Each(&Type::ALL);
 const CASTS: Types = Types::All(two_casts_are_one);
+const WIDENED: Types = Types::All(|[from, to, other]| {
+    from == Type::U32 && to.bits() == 64 && other == from
+});
 const BITCASTS: Types = Types::All(two_bitcasts_are_one);
 
 /// Whether a cast from `T` to `A` and on to `B` is a cast from `T` to `B`.
@@ -243,6 +246,10 @@ pub static RULES: &[Rule] = rules! {
     "shift zero right" INTS: (Shr 0 x) => 0;
     "shift ones right" SIGNED: (Shr ONES x) => ONES;
     "shift multiple" INTS: (Shl (Mul x C) D) => (Mul x (Shl C D));
+    "shift out what a mask clears" INTS: (Shl (BitAnd x C) D) => (Shl x D)
+        when (Eq (Shl C D) (Shl ONES D));
+    "shift right what a mask clears" UNSIGNED: (Shr (BitAnd x C) D) => (Shr x D)
+        when (Eq (Shr C D) (Shr ONES D));
     "shift left and back" UNSIGNED: (Shr (Shl x C) C) => (BitAnd x (Shr MAX C));
     "shift right and back" INTS: (Shl (Shr x C) C) => (BitAnd x (Shl ONES C));
     "shift left twice" INTS: (Shl (Shl x C) D)
@@ -367,6 +374,8 @@ pub static RULES: &[Rule] = rules! {
 
     // Conversions.
     "cast to the same" ALL: (Cast [T T] x) => x;
+    "mask of what is narrower" WIDENED:
+        (BitAnd [A] (Cast [T A] x) C) => (Cast [T A] x) when (Eq [U32] (Cast [A U32] C) ONES);
     "cast twice" CASTS: (Cast [A B] (Cast [T A] x)) => (Cast [T B] x);
     "bits of the same" INTS: (Bitcast [T T] x) => x;
     "bits twice" BITCASTS: (Bitcast [A B] (Bitcast [T A] x)) => (Bitcast [T B] x);
