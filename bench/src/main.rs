@@ -90,8 +90,7 @@ const GRIDSYNC: (&str, &str) = ("gridsync", "what a grid barrier costs, by each 
 const COMPILE: (&str, &str) =
     ("compile", "from the text of saxpy to code and to a first result, and of longer programs to code");
 
-const OPTIMIZER: (&str, &str) =
-    ("optimizer", "all passes on the host, on the device and beside spirv-opt");
+const OPTIMIZER: (&str, &str) = ("optimizer", "all passes on the host, on the device and beside spirv-opt");
 const OPTIMISATION: (&str, &str) =
     ("optimisation", "naive kernels as they are and optimised: operations, compiling, running, instructions");
 
@@ -177,8 +176,7 @@ fn run(args: &Args) -> Result<bool> {
 
     let gpu = measure_gpu(args)?;
 
-    let report =
-        Report { setting, rows, machine, gridsync, dispatch, compile, passes, beside, gains, gpu };
+    let report = Report { setting, rows, machine, gridsync, dispatch, compile, passes, beside, gains, gpu };
     print!("{}", report::table::render(&report));
     if let Some(path) = &args.json {
         let text = serde_json::to_string_pretty(&report::json::render(&report))?;

@@ -39,7 +39,7 @@ vyre_driver::registry::submit! {
 
 /// From how many rows on, and how many to a level, a device is faster than the host. `vyre-bench` measures it.
 const MANY_ROWS: usize = 200_000;
-const MANY_TO_A_LEVEL: usize = 1_000;
+const MANY_TO_A_LEVEL: usize = 500;
 
 /// The device that large kernels are optimised on: the best one that is linked in, if more than one core or lane works
 /// there.

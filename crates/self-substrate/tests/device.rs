@@ -33,7 +33,8 @@ fn counts(stats: &Stats) -> Vec<usize> {
 
 fn same(backend: &dyn VyreBackend, kernel: &Kernel, what: &str) {
     let host = optimize(kernel, &Options::default());
-    let found = optimize_on(backend, kernel, Optimization::On).unwrap_or_else(|error| panic!("{what}: {error}"));
+    let found =
+        optimize_on(backend, kernel, Optimization::On).unwrap_or_else(|error| panic!("{what}: {error}"));
     assert!(found.stats.device.is_some(), "{what}: it did not run on the device");
     assert!(
         found.kernel == host.kernel,
@@ -137,7 +138,8 @@ fn the_optimizer_improves_itself() {
     same(&backend, &own, "its own program");
     // The program as it is written does the same as the improved one, which everybody gets.
     let kernel = layers(5_000, 20);
-    let [on, off] = [Optimization::On, Optimization::Off].map(|own| optimize_on(&backend, &kernel, own).expect("it runs"));
+    let [on, off] = [Optimization::On, Optimization::Off]
+        .map(|own| optimize_on(&backend, &kernel, own).expect("it runs"));
     assert_eq!((&on.kernel, counts(&on.stats)), (&off.kernel, counts(&off.stats)));
 }
 

@@ -88,7 +88,12 @@ fn shared(of: u32) -> u32 {
         op::SELECT => return kind(op::SELECT, 0, Type::U64, Type::U64),
         op::CAST if from == to => return kind(op::CAST, 0, Type::U64, Type::U64),
         op::CAST if to != Type::F32 && from != Type::F32 => {
-            return kind(op::CAST, 0, if to.bits() > from.bits() { from } else { unsigned(from) }, unsigned(to));
+            return kind(
+                op::CAST,
+                0,
+                if to.bits() > from.bits() { from } else { unsigned(from) },
+                unsigned(to),
+            );
         }
         op::BITCAST if from != Type::F32 => return kind(op::CAST, 0, Type::U64, Type::U64),
         op::BITCAST => return kind(op::BITCAST, 0, Type::F32, Type::U32),

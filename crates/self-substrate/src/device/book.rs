@@ -373,8 +373,11 @@ mod tests {
     fn patterns_are_no_deeper_than_two_terms() {
         for rule in RULES {
             for letters in rule.types.choices() {
-                let inner = rule.pattern.operands(letters).into_iter().flat_map(|(term, _)| term.operands(letters));
-                let leaves = inner.into_iter().all(|(term, _)| matches!(term, Term::Any(_) | Term::Const(_) | Term::Lit(_)));
+                let inner =
+                    rule.pattern.operands(letters).into_iter().flat_map(|(term, _)| term.operands(letters));
+                let leaves = inner
+                    .into_iter()
+                    .all(|(term, _)| matches!(term, Term::Any(_) | Term::Const(_) | Term::Lit(_)));
                 assert!(leaves, "{rule}");
                 let simple = |(term, _): &(&Term, Type)| matches!(term, Term::Any(_)) || term.is_constant();
                 assert!(rule.result.operands(letters).iter().all(simple), "{rule}");

@@ -36,7 +36,12 @@ impl Machine<'_> {
         k.barrier(Scope::Grid);
     }
 
-    fn let_stand(&self, slots: Buffer<u32, access::Scratch>, stands: Buffer<u32, access::Scratch>, at: Value<u32>) {
+    fn let_stand(
+        &self,
+        slots: Buffer<u32, access::Scratch>,
+        stands: Buffer<u32, access::Scratch>,
+        at: Value<u32>,
+    ) {
         let by = stands.load(at);
         self.k.if_(by.ne(0), || {
             self.link.store(slots.load(at) - 1, by - 1);
@@ -169,7 +174,8 @@ impl Machine<'_> {
         k.for_named("pair", 0, self.pairs.load(id), |pair| {
             let at = k.let_("at_pair", begin + pair * 2);
             k.if_(self.is_open(at), || {
-                let (first, next) = (k.let_("first_value", self.pooled(at)), k.let_("next", self.pooled(at + 1)));
+                let (first, next) =
+                    (k.let_("first_value", self.pooled(at)), k.let_("next", self.pooled(at + 1)));
                 let parameter = self.slots.load(at) - 1;
                 k.if_(next.eq(parameter).or(next.eq(first)), || {
                     self.count(tally::CARRIED);
@@ -187,7 +193,8 @@ impl Machine<'_> {
         k.for_named("before", 0, (at - begin) / 2, |before| {
             let other = k.let_("at_other", begin + before * 2);
             k.if_(self.is_open(other), || {
-                let (other_first, other_next) = (k.let_("other_first", self.pooled(other)), k.let_("other_next", self.pooled(other + 1)));
+                let (other_first, other_next) =
+                    (k.let_("other_first", self.pooled(other)), k.let_("other_next", self.pooled(other + 1)));
                 let is_carried = other_next.eq(self.slots.load(other) - 1);
                 let is_same = other_first.eq(first).and(other_next.eq(next)).and(!is_carried);
                 k.if_(is_same, || {
@@ -258,7 +265,9 @@ impl Machine<'_> {
                 let region = k.var("area", place.load(id));
                 k.for_named("up", 0, u32::MAX, |_| {
                     let here = k.let_("here", region.get());
-                    let slot = hash_table::lookup(k, self.loads, hash_table::hash(key(id, here)), |other| same(id, here, other));
+                    let slot = hash_table::lookup(k, self.loads, hash_table::hash(key(id, here)), |other| {
+                        same(id, here, other)
+                    });
                     let earlier = k.let_("earlier", self.loads.load(slot) - 1);
                     k.if_(slot.ne(hash_table::NONE).and(earlier.lt(id)), || {
                         self.count(tally::LOADS);

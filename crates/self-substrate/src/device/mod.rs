@@ -124,7 +124,8 @@ impl Machine<'_> {
 /// # }
 /// ```
 pub fn optimize_on(backend: &dyn VyreBackend, kernel: &Flat, own: Optimization) -> Result<Optimized> {
-    let most_pairs = kernel.items.lists[1].iter().zip(&kernel.items.kind).filter(|(_, kind)| *kind & 0xff == item::LOOP);
+    let most_pairs =
+        kernel.items.lists[1].iter().zip(&kernel.items.kind).filter(|(_, kind)| *kind & 0xff == item::LOOP);
     let fits = most_pairs.map(|(count, _)| *count).max().unwrap_or(0) <= MOST_PAIRS;
     let optimized = if fits { on_device(backend, kernel, own)? } else { None };
     Ok(optimized.unwrap_or_else(|| crate::optimize(kernel, &crate::Options::default())))
@@ -178,8 +179,7 @@ fn on_device(backend: &dyn VyreBackend, kernel: &Flat, own: Optimization) -> Res
     stats.count(&tally);
     let kept = fates.iter().filter(|fate| matches!(fate, Fate::Stays | Fate::AtMostOnce)).count();
     stats.passes.push(Pass { name: "device", rows: stay, items: kept, time });
-    stats.device =
-        Some(OnDevice { backend: report.backend, route: report.route, timing: report.timing });
+    stats.device = Some(OnDevice { backend: report.backend, route: report.route, timing: report.timing });
     let mut edit = Edit { rows, forward: (0..stay as u32).collect(), fates };
     as_differences(&mut edit);
     let after = Flat { items: Items { args, ..items.clone() }, pool, ..without_columns(kernel) };
@@ -235,7 +235,8 @@ fn config(backend: &dyn VyreBackend, kernel: &Flat) -> DispatchConfig {
     // Room for a constant for every row, and for levels that rise.
     let constants = own.saturating_add(64);
     let rows = own.saturating_add(constants);
-    let levels = kernel.values.level.iter().max().map_or(1, |level| level + 1).saturating_mul(2).saturating_add(64);
+    let levels =
+        kernel.values.level.iter().max().map_or(1, |level| level + 1).saturating_mul(2).saturating_add(64);
     let groups = backend.profile().limits.parallelism.saturating_mul(4).clamp(4, 64);
     let table = |n: u32| n.saturating_mul(2).checked_next_power_of_two().unwrap_or(1 << 31).max(64);
     let loads = kernel.items.kind.iter().filter(|kind| **kind & 0xff == item::LOAD).count();

@@ -2,8 +2,8 @@
 
 use super::book::{ALTERNATIVE, ANY_KIND, HEAD, code, first_key, turn};
 use super::memory::{Machine, SLOT, mark, tally};
-use vyre_foundation::build::prelude::*;
 use vyre_foundation::Type;
+use vyre_foundation::build::prelude::*;
 use vyre_lower::columns::{kind, op};
 use vyre_primitives::{Scan, hash_table};
 
@@ -186,22 +186,25 @@ impl<'m, 'k> Sweep<'m, 'k> {
         low | high << 32u64
     }
 
-    /// Rewrites the draft once, or leaves the loop.
-    fn rewrite(&self, row: Value<u32>, own_kind: Var<u32>, forwarded: Var<bool>) {
+    /// Where the words of a kind begin in `heads`: see [`Book::key`](super::book::Book).
+    fn head(&self, kind: Value<u32>) -> Value<u32> {
+        let operation = kind & 0xff;
+        let converts = operation.eq(op::CAST).or(operation.eq(op::BITCAST));
+        let which = converts.select(kind >> 24, kind >> 8 & 0xff);
+        let first = (op::UNARY..=op::FMA).fold(Value::from(first_key(op::BINARY)), |first, other| {
+            operation.eq(other).select(first_key(other), first)
+        });
+        // What is not computed of operands alone lies outside of the table, where all words are 0.
+        let none = operation.lt(op::BINARY).or(operation.gt(op::FMA));
+        let key = first + which * Type::ALL.len() as u32 + (kind >> 16 & 0xff);
+        none.select(first_key(op::OUT), key) * HEAD
+    }
+
+    /// Puts the draft in canonical form.
+    fn put_in_order(&self, own_kind: Var<u32>) {
         let (m, k) = (self.m, self.m.k);
         let draft = &self.draft;
-        let head = |own_kind: Value<u32>| {
-            let operation = own_kind & 0xff;
-            let converts = operation.eq(op::CAST).or(operation.eq(op::BITCAST));
-            let which = converts.select(own_kind >> 24, own_kind >> 8 & 0xff);
-            let first = (op::UNARY..=op::FMA).fold(Value::from(first_key(op::BINARY)), |first, other| {
-                operation.eq(other).select(first_key(other), first)
-            });
-            let none = operation.lt(op::BINARY).or(operation.gt(op::FMA));
-            let key = none.select(first_key(op::OUT), first + which * Type::ALL.len() as u32 + (own_kind >> 16 & 0xff));
-            key * HEAD
-        };
-        let at = k.let_("head", head(own_kind.get()));
+        let at = k.let_("head", self.head(own_kind.get()));
         let when = k.let_("when", m.heads.load(at + 3));
         k.if_(when.ne(turn::NEVER), || {
             let constant = [0, 1].map(|operand| is_constant(draft.kind.load(operand)));
@@ -218,13 +221,16 @@ impl<'m, 'k> Sweep<'m, 'k> {
                 draft.bits.store(1, draft.bits.load(0));
             });
         });
-        let at = k.let_("head", head(own_kind.get()));
-        let first = k.let_("first", m.heads.load(at));
-        let end = k.let_("end", first + m.heads.load(at + 1) * ALTERNATIVE);
-        let kinds = [0, 1, 2].map(|operand| k.let_("has", draft.kind.load(operand)));
+    }
+
+    /// Rewrites the draft once, or leaves the loop.
+    fn rewrite(&self, row: Value<u32>, own_kind: Var<u32>, forwarded: Var<bool>) {
+        let (m, k) = (self.m, self.m.k);
+        self.put_in_order(own_kind);
+        let at = k.let_("head", self.head(own_kind.get()));
+        let (first, count) = (k.let_("first", m.heads.load(at)), k.let_("count", m.heads.load(at + 1)));
+        let kinds = [0, 1, 2].map(|operand| k.let_("has", self.draft.kind.load(operand)));
         let hit = k.var("hit", false);
-        let count = k.let_("alternatives_here", m.heads.load(at + 1));
-        let _ = end;
         k.for_named("alternative", 0, count, |i| {
             let at = k.let_("at_alternative", first + i * ALTERNATIVE);
             let fits = kinds.into_iter().zip(0..).map(|(kind, operand)| {
@@ -243,62 +249,110 @@ impl<'m, 'k> Sweep<'m, 'k> {
         k.if_((!hit.get()).or(forwarded.get()), || k.break_());
     }
 
-    /// Runs the code of an alternative.
-    fn interpret(&self, row: Value<u32>, begin: Value<u32>, own_kind: Var<u32>, (hit, forwarded): (Var<bool>, Var<bool>)) {
+    /// Runs the code of an alternative: see [`code`].
+    fn interpret(
+        &self,
+        row: Value<u32>,
+        begin: Value<u32>,
+        own_kind: Var<u32>,
+        (hit, forwarded): (Var<bool>, Var<bool>),
+    ) {
         let (m, k) = (self.m, self.m.k);
         let (pc, sp) = (k.var("pc", begin), k.var("sp", 0u32));
         k.for_named("step", 0, MOST_STEPS, |_| {
             let word = k.let_("word", m.code.load(pc.get()));
-            let operation = word & 0xff;
-            let next = |ahead: u32| m.code.load(pc.get() + ahead);
-            let (near, far) = (word >> 8 & 15, word >> 12 & 15);
-            let push = |value: Value<u64>, words: u32| {
-                self.draft.stack.store(sp.get(), value);
-                sp.set(sp.get() + 1);
-                pc.set(pc.get() + words);
-            };
-            let literal = || next(1).cast::<u64>() | next(2).cast::<u64>() << 32u64;
-            let goes_on = |holds: Value<bool>, words: u32| {
-                k.if_(!holds, || k.break_());
-                pc.set(pc.get() + words);
-            };
-            k.if_(operation.lt(code::PUSH), || {
-                k.if_(operation.eq(code::SAME), || goes_on(self.row_at(near).eq(self.row_at(far)), 1))
-                    .else_if(|| operation.eq(code::KIND), || goes_on(m.kind_of(self.row_at(near)).eq(next(1)), 2))
-                    .else_if(|| operation.eq(code::BITS), || goes_on(self.bits_at(near).eq(literal()), 3))
-                    .else_(|| goes_on(self.bits_at(near).eq(self.bits_at(far)), 1));
-            })
-            .else_if(|| operation.eq(code::PUSH), || push(self.bits_at(near), 1))
-            .else_if(|| operation.eq(code::LITERAL), || push(literal(), 3))
-            .else_if(|| operation.eq(code::COMPUTE), || {
-                let bottom = k.let_("bottom", sp.get() - (word >> 8));
-                let operands = [0, 1, 2].map(|i| k.let_("operand", self.draft.stack.load(bottom + i)));
-                let result = m.book.arithmetic.compute(k, next(1), operands);
-                sp.set(bottom);
-                push(result, 2);
-            })
-            .else_if(|| operation.eq(code::WHEN), || {
-                sp.set(sp.get() - 1);
-                goes_on(self.draft.stack.load(sp.get()).ne(0u64), 1);
-            })
-            .else_if(|| operation.eq(code::OTHER), || {
-                hit.set(true);
-                let other = k.let_("other", self.row_at(near));
-                k.if_(other.eq(FRESH), || {
-                    own_kind.set(self.draft.kind.load(near & 3));
-                    self.draft.bits.store(0, self.draft.bits.load(near & 3));
-                })
+            let (operation, near) = (word & 0xff, word >> 8 & 15);
+            k.if_(operation.lt(code::PUSH), || self.compare(word, pc))
+                .else_if(|| operation.lt(code::OTHER), || self.compute(word, pc, sp))
+                .else_if(
+                    || operation.eq(code::OTHER),
+                    || {
+                        hit.set(true);
+                        self.let_stand(row, near, own_kind, forwarded);
+                        k.break_();
+                    },
+                )
                 .else_(|| {
-                    m.link.store(row, other);
-                    forwarded.set(true);
+                    hit.set(true);
+                    self.make(pc.get(), word >> 8, own_kind);
+                    k.break_();
                 });
-                k.break_();
-            })
+        });
+    }
+
+    /// Goes on behind an instruction of so many words if something holds; else leaves the loop.
+    fn go_on_if(&self, holds: Value<bool>, pc: Var<u32>, words: u32) {
+        self.m.k.if_(!holds, || self.m.k.break_());
+        pc.set(pc.get() + words);
+    }
+
+    /// The number in the two words behind an instruction.
+    fn literal(&self, pc: Var<u32>) -> Value<u64> {
+        let [low, high] = [1, 2].map(|ahead| self.m.code.load(pc.get() + ahead).cast::<u64>());
+        low | high << 32u64
+    }
+
+    /// Compares what stands at places.
+    fn compare(&self, word: Value<u32>, pc: Var<u32>) {
+        let (m, k) = (self.m, self.m.k);
+        let (operation, near, far) = (word & 0xff, word >> 8 & 15, word >> 12 & 15);
+        k.if_(operation.eq(code::SAME), || {
+            self.go_on_if(self.row_at(near).eq(self.row_at(far)), pc, 1);
+        })
+        .else_if(
+            || operation.eq(code::KIND),
+            || {
+                let kind = m.code.load(pc.get() + 1);
+                self.go_on_if(m.kind_of(self.row_at(near)).eq(kind), pc, 2);
+            },
+        )
+        .else_if(
+            || operation.eq(code::BITS),
+            || {
+                self.go_on_if(self.bits_at(near).eq(self.literal(pc)), pc, 3);
+            },
+        )
+        .else_(|| self.go_on_if(self.bits_at(near).eq(self.bits_at(far)), pc, 1));
+    }
+
+    /// Computes on the stack.
+    fn compute(&self, word: Value<u32>, pc: Var<u32>, sp: Var<u32>) {
+        let (m, k) = (self.m, self.m.k);
+        let (operation, near) = (word & 0xff, word >> 8 & 15);
+        let push = |value: Value<u64>, words: u32| {
+            self.draft.stack.store(sp.get(), value);
+            sp.set(sp.get() + 1);
+            pc.set(pc.get() + words);
+        };
+        k.if_(operation.eq(code::PUSH), || push(self.bits_at(near), 1))
+            .else_if(|| operation.eq(code::LITERAL), || push(self.literal(pc), 3))
+            .else_if(
+                || operation.eq(code::COMPUTE),
+                || {
+                    let bottom = k.let_("bottom", sp.get() - (word >> 8));
+                    let operands = [0, 1, 2].map(|i| k.let_("operand", self.draft.stack.load(bottom + i)));
+                    let result = m.book.arithmetic.compute(k, m.code.load(pc.get() + 1), operands);
+                    sp.set(bottom);
+                    push(result, 2);
+                },
+            )
             .else_(|| {
-                hit.set(true);
-                self.make(pc.get(), word >> 8, own_kind);
-                k.break_();
+                sp.set(sp.get() - 1);
+                self.go_on_if(self.draft.stack.load(sp.get()).ne(0u64), pc, 1);
             });
+    }
+
+    /// Lets the row at a place stand for one, or makes it the constant that is there and no row yet.
+    fn let_stand(&self, row: Value<u32>, place: Value<u32>, own_kind: Var<u32>, forwarded: Var<bool>) {
+        let (m, k) = (self.m, self.m.k);
+        let other = k.let_("other", self.row_at(place));
+        k.if_(other.eq(FRESH), || {
+            own_kind.set(self.draft.kind.load(place & 3));
+            self.draft.bits.store(0, self.draft.bits.load(place & 3));
+        })
+        .else_(|| {
+            m.link.store(row, other);
+            forwarded.set(true);
         });
     }
 
@@ -367,24 +421,30 @@ impl<'m, 'k> Sweep<'m, 'k> {
     fn write(&self, row: Value<u32>, own_kind: Value<u32>, level: Value<u32>) {
         let (m, k) = (self.m, self.m.k);
         m.rows.store(row * 4, own_kind);
-        k.if_(is_constant(own_kind), || self.write_constant(row, own_kind, self.draft.bits.load(0))).else_(|| {
-            k.for_named("operand", 0, 3, |operand| {
-                let argument = k.var("argument", self.draft.row.load(operand));
-                k.if_(argument.get().eq(FRESH), || {
-                    let made = k.let_("made", m.marks.atomic_add(mark::MADE, 1));
-                    let number = k.let_("number", m.own() + made);
-                    k.if_(made.lt(m.maker.len()), || {
-                        self.write_constant(number, self.draft.kind.load(operand), self.draft.bits.load(operand));
-                        m.link.store(number, number);
-                        m.rank.store(number, level);
-                        m.maker.store(made, row * 4 + 1 + operand);
-                    })
-                    .else_(|| m.overflow());
-                    argument.set(number);
+        k.if_(is_constant(own_kind), || self.write_constant(row, own_kind, self.draft.bits.load(0))).else_(
+            || {
+                k.for_named("operand", 0, 3, |operand| {
+                    let argument = k.var("argument", self.draft.row.load(operand));
+                    k.if_(argument.get().eq(FRESH), || {
+                        let made = k.let_("made", m.marks.atomic_add(mark::MADE, 1));
+                        let number = k.let_("number", m.own() + made);
+                        k.if_(made.lt(m.maker.len()), || {
+                            self.write_constant(
+                                number,
+                                self.draft.kind.load(operand),
+                                self.draft.bits.load(operand),
+                            );
+                            m.link.store(number, number);
+                            m.rank.store(number, level);
+                            m.maker.store(made, row * 4 + 1 + operand);
+                        })
+                        .else_(|| m.overflow());
+                        argument.set(number);
+                    });
+                    m.rows.store(row * 4 + 1 + operand, argument.get());
                 });
-                m.rows.store(row * 4 + 1 + operand, argument.get());
-            });
-        });
+            },
+        );
     }
 
     fn write_constant(&self, row: Value<u32>, kind: Value<u32>, bits: Value<u64>) {

@@ -115,9 +115,7 @@ const DISCRETE: Types = Types::Each(&[Type::Bool, Type::U32, Type::I32, Type::U6
 const NUMBERS: Types = Types::Each(&[Type::U32, Type::I32, Type::U64, Type::I64, Type::F32]);
 const ALL: Types = Types::Each(&Type::ALL);
 const CASTS: Types = Types::All(two_casts_are_one);
-const WIDENED: Types = Types::All(|[from, to, other]| {
-    from == Type::U32 && to.bits() == 64 && other == from
-});
+const WIDENED: Types = Types::All(|[from, to, other]| from == Type::U32 && to.bits() == 64 && other == from);
 const BITCASTS: Types = Types::All(two_bitcasts_are_one);
 
 /// Whether a cast from `T` to `A` and on to `B` is a cast from `T` to `B`.
