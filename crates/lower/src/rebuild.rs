@@ -64,6 +64,18 @@ impl Edit {
         }
     }
 
+    /// Makes every way to the row that stands for another one hop long. What control decides at once can make ways as
+    /// long as the program.
+    pub fn shorten(&mut self) {
+        for row in 0..self.forward.len() as u32 {
+            let last = self.resolve(row);
+            let mut at = row;
+            while at != last {
+                at = std::mem::replace(&mut self.forward[at as usize], last);
+            }
+        }
+    }
+
     /// The row that stands for a row.
     pub fn resolve(&self, mut row: u32) -> u32 {
         while self.forward[row as usize] != row {

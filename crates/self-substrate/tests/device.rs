@@ -177,3 +177,14 @@ fn what_carries_too_much_is_left_to_the_host() {
     assert_eq!(found.stats.device, None);
     assert_eq!(found.kernel, optimize(&kernel, &Options::default()).kernel);
 }
+
+#[test]
+fn levels_that_rise_too_far_are_left_to_the_host() {
+    // Each loop runs once, so what it leaves is made of what the one before leaves.
+    let mut text = String::from("program p { buffer x: read_write u32[]; let mut a = x[0]; ");
+    (0..200).for_each(|i| text += &format!("for k{i} in 0..1 {{ a = a * a + {}; }} ", i + 3));
+    let kernel = lower(&Program::parse(&(text + "x[0] = a; }")).expect("it parses"));
+    let found = optimize_on(&cpu(2), &kernel, Optimization::On).expect("it runs");
+    assert_eq!(found.stats.device, None);
+    assert_eq!(found.kernel, optimize(&kernel, &Options::default()).kernel);
+}

@@ -36,6 +36,22 @@ impl Machine<'_> {
         k.barrier(Scope::Grid);
     }
 
+    /// Makes every way to the row that stands for another one hop long, where something was decided. Everybody shortens
+    /// at once: what is found on the way is always nearer to the end. Synchronises the grid.
+    pub(super) fn shorten(&self, rows: Value<u32>) {
+        let k = self.k;
+        self.team.for_each(k, rows, |row| {
+            let at = k.var("at", row);
+            k.for_named("hop", 0, u32::MAX, |_| {
+                let next = k.let_("next", self.link.atomic_load(at.get()));
+                k.if_(next.eq(at.get()), || k.break_());
+                at.set(next);
+            });
+            k.if_(at.get().ne(row), || self.link.atomic_store(row, at.get()));
+        });
+        k.barrier(Scope::Grid);
+    }
+
     fn let_stand(
         &self,
         slots: Buffer<u32, access::Scratch>,
@@ -155,8 +171,8 @@ impl Machine<'_> {
             k.if_(is_one.and(is_own), || {
                 let at = self.list.load(id) + self.arg(parameter, 1) * 2;
                 let from = k.let_("start", self.pooled(at));
-                // The first value may be the largest of all: one more is more than any end.
-                let last = self.arg(end, 0).sat_sub(1).le(self.arg(from, 0));
+                // The sum wraps, as the loop's does: what counts need not be what the guard is about.
+                let last = (self.arg(from, 0) + 1).ge(self.arg(end, 0));
                 k.if_(is_constant(self.kind_of(from)).and(last), || found.set(true));
             });
         });

@@ -22,7 +22,7 @@
 //! | `loads` | `scratch` | a power of two | loads by what they load |
 //! | `needed` | `scratch` | a bit for each row, constant and item | what something needs |
 //! | `marks` | `scratch` | [`MARKS`] | counters |
-//! | `dense` | `output` | 4 for each row and constant | the rows that stay |
+//! | `dense` | `output` | 4 for each row, and an eighth more | the rows that stay |
 //! | `fate` | `output` | items | what becomes of each item |
 //! | `item_0_after` to `item_3_after`, `pool_after` | `output` | items, pool | items and lists with the numbers of the rows that stay |
 //! | `tally` | `output` | [`tally::COUNT`] and rules | how often each thing was done |

@@ -30,6 +30,12 @@ use vyre_primitives::{Compact, Frontier, Op, Scan};
 /// Loops that carry more values are left to the host: each value is compared with all before it here.
 const MOST_PAIRS: u32 = 256;
 
+/// Kernels of more rows are left to the host: four words of each are numbered, and those of constants.
+const MOST_ROWS: usize = 1 << 28;
+
+/// Kernels of more levels are left to the host: each workgroup counts the rows of each.
+const MOST_LEVELS: u32 = 1 << 18;
+
 static BOOK: LazyLock<Book> = LazyLock::new(Book::new);
 
 static PROGRAM: LazyLock<Program> = LazyLock::new(|| match written(&BOOK) {
@@ -59,12 +65,20 @@ fn written(book: &Book) -> std::result::Result<Program, BuildError> {
         let made = k.var("made", 0u32);
         let decided = k.var("decided", 0u32);
         k.for_named("turn_of_all", 0, ROUNDS, |round| {
-            sweep.run(round, made);
+            let rows = m.own() + made.get();
+            k.if_(round.ne(0), || sweep.raise(rows));
+            // Where levels do not fit, rows would not come after their operands: what is here stays as it is.
+            let overflow = m.tally.grid_uniform_load(tally::OVERFLOW);
+            k.if_(overflow.ne(0), || k.break_());
+            sweep.run(made);
+            m.team.once(k, || m.tally.store(tally::ROUNDS, round + 1));
+            // Rows are gone over last: what is decided can make some of them equal.
+            k.if_(round.eq(ROUNDS - 1), || k.break_());
             m.decide();
             let now = m.marks.grid_uniform_load(mark::DECIDED);
-            m.team.once(k, || m.tally.store(tally::ROUNDS, round + 1));
             k.if_(now.eq(decided.get()), || k.break_());
             decided.set(now);
+            m.shorten(m.own() + made.get());
         });
         m.finish(frontier, compact, m.own() + made.get());
         m.tell();
@@ -105,7 +119,7 @@ impl Machine<'_> {
     }
 }
 
-/// Optimises a kernel on a device. What does not fit there is done by the host; [`Stats::device`] says so. Whether the
+/// Optimises a kernel on a device. What does not fit its program is done by the host; [`Stats::device`] says so. Whether the
 /// optimizer's own program is optimised changes nothing but its speed.
 ///
 /// ```
@@ -124,9 +138,11 @@ impl Machine<'_> {
 /// # }
 /// ```
 pub fn optimize_on(backend: &dyn VyreBackend, kernel: &Flat, own: Optimization) -> Result<Optimized> {
-    let most_pairs =
-        kernel.items.lists[1].iter().zip(&kernel.items.kind).filter(|(_, kind)| *kind & 0xff == item::LOOP);
-    let fits = most_pairs.map(|(count, _)| *count).max().unwrap_or(0) <= MOST_PAIRS;
+    let counts = kernel.items.lists[1].iter().zip(&kernel.items.kind);
+    let loops = counts.filter(|(_, kind)| **kind & 0xff == item::LOOP);
+    let fits = loops.map(|(pairs, _)| *pairs).max().unwrap_or(0) <= MOST_PAIRS
+        && kernel.values.len() <= MOST_ROWS
+        && kernel.values.level.iter().max().is_none_or(|level| *level < MOST_LEVELS);
     let optimized = if fits { on_device(backend, kernel, own)? } else { None };
     Ok(optimized.unwrap_or_else(|| crate::optimize(kernel, &crate::Options::default())))
 }

@@ -65,11 +65,9 @@ impl<'m, 'k> Sweep<'m, 'k> {
     }
 
     /// Goes over all rows once. There are `made` constants already. Synchronises the grid.
-    pub(super) fn run(&self, round: Value<u32>, made: Var<u32>) {
+    pub(super) fn run(&self, made: Var<u32>) {
         let (m, k) = (self.m, self.m.k);
-        let rows = k.let_("rows_now", m.own() + made.get());
-        k.if_(round.ne(0), || self.raise(rows));
-        self.sort(rows);
+        self.sort(m.own() + made.get());
         m.team.for_each(k, m.table.len(), |slot| m.table.store(slot, 0));
         let depth = m.marks.grid_uniform_load(mark::DEPTH);
         let first = k.var("first", 0u32);
@@ -89,7 +87,7 @@ impl<'m, 'k> Sweep<'m, 'k> {
     }
 
     /// Raises the levels of rows above those of all that they are made of.
-    fn raise(&self, rows: Value<u32>) {
+    pub(super) fn raise(&self, rows: Value<u32>) {
         let (m, k) = (self.m, self.m.k);
         let most = m.begins.len() - 1;
         // Constants that were made in the round before had the level in which they were made.
@@ -297,7 +295,9 @@ impl<'m, 'k> Sweep<'m, 'k> {
         let (m, k) = (self.m, self.m.k);
         let (operation, near, far) = (word & 0xff, word >> 8 & 15, word >> 12 & 15);
         k.if_(operation.eq(code::SAME), || {
-            self.go_on_if(self.row_at(near).eq(self.row_at(far)), pc, 1);
+            let (near, far) = (self.row_at(near), self.row_at(far));
+            // Two constants that are no rows yet are not the same row.
+            self.go_on_if(near.eq(far).and(near.ne(FRESH)), pc, 1);
         })
         .else_if(
             || operation.eq(code::KIND),

@@ -70,6 +70,14 @@ impl<'k> Control<'k> {
         Control { kernel, slots, results, home, around, part_of }
     }
 
+    /// The region that a region is a part of by now.
+    fn merged(&self, mut region: RegionId) -> RegionId {
+        while self.part_of[region.index()] != region {
+            region = self.part_of[region.index()];
+        }
+        region
+    }
+
     /// Goes over all items once. Gives whether something was decided.
     ///
     /// What is decided about the rows of one item counts for others in the next walk only. What is never done is not
@@ -84,6 +92,9 @@ impl<'k> Control<'k> {
         let (forwards, changed) = (walk.forwards, walk.changed);
         for (slot, by) in forwards {
             edit.forward[slot as usize] = by;
+        }
+        if changed {
+            edit.shorten();
         }
         changed
     }
@@ -157,7 +168,7 @@ impl Walk<'_, '_> {
             self.stats.branches += 1;
             self.decide(id, if holds { Fate::Then } else { Fate::Otherwise });
             let done = if holds { arms[0] } else { arms[1] };
-            self.control.part_of[done.index()] = self.control.part_of[region.index()];
+            self.control.part_of[done.index()] = region;
         }
         for (k, (a, b)) in yields.iter().enumerate() {
             let (a, b) = (self.resolve(*a), self.resolve(*b));
@@ -191,7 +202,7 @@ impl Walk<'_, '_> {
         self.stats.loops += 1;
         self.decide(id, fate);
         if fate == Fate::Once {
-            self.control.part_of[body.index()] = self.control.part_of[region.index()];
+            self.control.part_of[body.index()] = region;
         }
         for (k, (first, next)) in first.iter().zip(next).enumerate() {
             let (first, next) = (self.resolve(*first), self.resolve(*next));
@@ -219,7 +230,8 @@ impl Walk<'_, '_> {
                 && condition.kind == LESS
                 && next.kind == SUM
                 && one == Some(1)
-                && from.zip(end).is_some_and(|(from, end)| from + 1 >= end)
+                // The sum wraps, as the loop's does: what counts need not be what the guard is about.
+                && from.zip(end).is_some_and(|(from, end)| u64::from((from as u32).wrapping_add(1)) >= end)
         };
         let again = row(again.index() as u32);
         match again.kind {
@@ -273,7 +285,7 @@ impl Walk<'_, '_> {
             return;
         }
         let index = self.resolve(index);
-        let region = self.control.part_of[region.index()];
+        let region = self.control.merged(region);
         let mut at = region;
         loop {
             if let Some(earlier) = self.loads.get(&(buffer, index, version, at)).copied() {
@@ -286,7 +298,7 @@ impl Walk<'_, '_> {
             if at == Kernel::ENTRY {
                 break;
             }
-            at = self.control.part_of[self.control.around[at.index()].index()];
+            at = self.control.merged(self.control.around[at.index()]);
         }
         self.loads.insert((buffer, index, version, region), result);
     }

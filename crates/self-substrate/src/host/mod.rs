@@ -7,7 +7,8 @@
 //! Last, [`liveness`] finds the items that nothing needs.
 //!
 //! All rows of a level, and all items, are looked at as if at once: nothing that is found about one counts for another in
-//! the same walk. So a device that really does so finds the same.
+//! the same walk, but for the region that a load is in: those that stand in the place of a branch or loop count as the one
+//! around it at once. So a device that really does so finds the same.
 
 mod control;
 mod levels;
