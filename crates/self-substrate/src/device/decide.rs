@@ -229,14 +229,7 @@ impl Machine<'_> {
 
     /// The region that a region is a part of by now.
     fn merged(&self, region: Value<u32>) -> Value<u32> {
-        let k = self.k;
-        let at = k.var("area", region);
-        k.for_named("hop", 0, u32::MAX, |_| {
-            let next = k.let_("next_region", self.part_of.load(at.get()));
-            k.if_(next.eq(at.get()), || k.break_());
-            at.set(next);
-        });
-        at.get()
+        self.end_of(self.part_of, region)
     }
 
     /// Whether an item is a load whose result is used and that nothing stands for.

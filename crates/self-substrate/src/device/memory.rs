@@ -62,17 +62,15 @@ pub(crate) mod tally {
     pub(crate) const OVERFLOW: u32 = 0;
     /// Rows that stay.
     pub(crate) const STAY: u32 = 1;
-    /// Rounds.
-    pub(crate) const ROUNDS: u32 = 2;
     /// As in [`Stats`](crate::Stats).
-    pub(crate) const CANONICALISED: u32 = 3;
-    pub(crate) const MERGED: u32 = 4;
-    pub(crate) const LOADS: u32 = 5;
-    pub(crate) const BRANCHES: u32 = 6;
-    pub(crate) const LOOPS: u32 = 7;
-    pub(crate) const CARRIED: u32 = 8;
+    pub(crate) const CANONICALISED: u32 = 2;
+    pub(crate) const MERGED: u32 = 3;
+    pub(crate) const LOADS: u32 = 4;
+    pub(crate) const BRANCHES: u32 = 5;
+    pub(crate) const LOOPS: u32 = 6;
+    pub(crate) const CARRIED: u32 = 7;
     /// How many there are. Rules follow, and folding as one more.
-    pub(crate) const COUNT: u32 = 9;
+    pub(crate) const COUNT: u32 = 8;
 }
 
 type Read = Buffer<u32, access::Read>;
@@ -200,12 +198,17 @@ impl<'k> Machine<'k> {
 
     /// The row that stands for a row.
     pub(super) fn resolve(&self, row: Value<u32>) -> Value<u32> {
+        self.end_of(self.link, row)
+    }
+
+    /// Where a way ends: each place says the next one, the last one itself.
+    pub(super) fn end_of(&self, next: Scratch, from: Value<u32>) -> Value<u32> {
         let k = self.k;
-        let at = k.var("at", row);
+        let at = k.var("at", from);
         k.for_named("hop", 0, u32::MAX, |_| {
-            let link = k.let_("link", self.link.load(at.get()));
-            k.if_(link.eq(at.get()), || k.break_());
-            at.set(link);
+            let to = k.let_("to_next", next.load(at.get()));
+            k.if_(to.eq(at.get()), || k.break_());
+            at.set(to);
         });
         at.get()
     }

@@ -71,7 +71,6 @@ fn written(book: &Book) -> std::result::Result<Program, BuildError> {
             let overflow = m.tally.grid_uniform_load(tally::OVERFLOW);
             k.if_(overflow.ne(0), || k.break_());
             sweep.run(made);
-            m.team.once(k, || m.tally.store(tally::ROUNDS, round + 1));
             // Rows are gone over last: what is decided can make some of them equal.
             k.if_(round.eq(ROUNDS - 1), || k.break_());
             m.decide();
