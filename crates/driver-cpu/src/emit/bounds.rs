@@ -22,7 +22,7 @@ const LIKELY: u64 = u16::MAX as u64;
 /// An access to memory: an item, or a row that loads.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub(super) enum Access {
-    /// A store, load or atomic.
+    /// A store, load or atomic. Or a branch around some that asks whether an index is inside.
     Item(ItemId),
     /// A load of memory that is never written.
     Row(ValueId),
@@ -52,6 +52,8 @@ struct Search {
     proven: Vec<Access>,
     guarded: Vec<Access>,
     holds: Option<ir::Value>,
+    /// Whether conditions are looked at, too.
+    with_conditions: bool,
     /// How many rows and items the run has.
     size: usize,
     /// How many rows may still be looked at: conditions can say so much about so many rows that following all of it
@@ -78,9 +80,14 @@ const LARGE_RUN: usize = 1500;
 const FEW: u32 = 8;
 
 impl Emitter<'_, '_> {
-    /// The accesses of a run that need no check where a condition holds; without a condition, always.
-    pub(super) fn guard(&mut self, span: Span) -> Option<(Vec<Access>, Option<ir::Value>)> {
-        let mut search = Search { budget: BUDGET, ..Search::default() };
+    /// The accesses of a run that need no check where a condition holds; without a condition, always. If wanted, conditions
+    /// around them, too: bundles go on where some of their lanes are outside, single lanes would rather not look at all.
+    pub(super) fn guard(
+        &mut self,
+        span: Span,
+        with_conditions: bool,
+    ) -> Option<(Vec<Access>, Option<ir::Value>)> {
+        let mut search = Search { budget: BUDGET, with_conditions, ..Search::default() };
         self.search(span, &mut search);
         let mut accesses = search.proven;
         let worthwhile = search.size <= LARGE_RUN && self.shape.lanes >= FEW;
@@ -114,6 +121,9 @@ impl Emitter<'_, '_> {
                     self.consider(Access::Item(id), buffer, index, search)
                 }
                 Item::If { cond, then, otherwise, .. } => {
+                    if search.with_conditions {
+                        self.consider_condition(id, search);
+                    }
                     for (region, holds) in [(then, true), (otherwise, false)] {
                         let known = search.facts.len();
                         self.facts(cond, holds, &mut search.facts);
@@ -154,9 +164,38 @@ impl Emitter<'_, '_> {
         if matches!(largest, Largest::Known(largest) if largest > LIKELY) {
             return;
         }
-        let largest = self.materialise(largest);
         let count = self.count(buffer);
-        let inside = self.icmp(IntCC::UnsignedLessThan, largest, count);
+        self.guard_by(access, largest, count, search);
+    }
+
+    /// Decides about the condition of a branch: whether it says that an index is inside a buffer, for the only arm there is.
+    fn consider_condition(&mut self, id: ItemId, search: &mut Search) {
+        let Some((row, bound)) = self.usual_condition(id) else { return };
+        if search.guarded.len() < MOST_GUARDED
+            && search.size <= LARGE_RUN
+            && let Some(largest) = self.largest(row, DEPTH, search)
+        {
+            let bound = self.index(bound);
+            self.guard_by(Access::Item(id), largest, bound, search);
+        }
+    }
+
+    /// An index and the length of a buffer, where a branch asks whether the one is less than the other. That the id of a
+    /// lane is less is left to the loop over lanes.
+    pub(super) fn usual_condition(&self, id: ItemId) -> Option<(ValueId, ValueId)> {
+        let kernel = self.shape.kernel;
+        let Item::If { cond, otherwise, .. } = kernel.item(id) else { return None };
+        let (BinOp::Lt, row, bound) = comparison(kernel, (cond, true))? else { return None };
+        let is_made = !matches!(kernel.value(row), Value::Id(..)) && kernel.stride(row).is_some();
+        let is_length = matches!(kernel.value(bound), Value::Len(_));
+        let is_alone = kernel.item_count(otherwise) == 0 && self.shape.result_count(id) == 0;
+        (is_made && is_length && is_alone).then_some((row, bound))
+    }
+
+    /// Guards something by that a value which no lane exceeds is less than a bound.
+    fn guard_by(&mut self, access: Access, largest: Largest, bound: ir::Value, search: &mut Search) {
+        let largest = self.materialise(largest);
+        let inside = self.icmp(IntCC::UnsignedLessThan, largest, bound);
         search.holds = Some(match search.holds {
             Some(others) => self.b.ins().band(others, inside),
             None => inside,

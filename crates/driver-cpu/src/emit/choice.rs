@@ -110,10 +110,8 @@ impl Emitter<'_, '_> {
             return None;
         }
         let (_, most) = VECTORS.into_iter().find(|(most, _)| survey.size <= *most)?;
-        let vectors = most.min(if survey.is_masked {
+        let vectors = most.min(if survey.is_masked || survey.gathers || survey.is_wide {
             // The lane that stays longest keeps all others; and all that goes around wants a place in a register.
-            if survey.is_wide { 1 } else { 2 }
-        } else if survey.gathers || survey.is_wide {
             2
         } else if survey.has_loops && !survey.acts && survey.held <= 1 && survey.carried <= 1 {
             // One chain of operations, each of which waits for the one before.
@@ -152,7 +150,7 @@ impl Emitter<'_, '_> {
 
     /// A row that is kept for other runs is written, too.
     fn survey_slot(&self, row: ValueId, survey: &mut Survey) {
-        if self.slots.find(super::key_of(row, self.shape.kernel.value(row))).is_some() {
+        if self.slot_to_write(row).is_some() {
             survey.add(4, 1);
         }
     }

@@ -205,12 +205,17 @@ impl Emitter<'_, '_> {
             return;
         }
         let trim = self.trim(span, keeps);
-        let (accesses, holds) = self.guard(span).unwrap_or_default();
+        let (mut accesses, mut holds) = self.guard(span, false).unwrap_or_default();
         let checked = self.proven.clone();
         self.proven.extend(accesses.iter().copied());
-        let proven = self.proven.clone();
         let vectors = self.bundle_sizes(&trim, keeps);
         let has_bundles = !vectors.is_empty();
+        if !has_bundles && self.has_usual_condition(span) {
+            self.proven = checked.clone();
+            (accesses, holds) = self.guard(span, true).unwrap_or_default();
+            self.proven.extend(accesses.iter().copied());
+        }
+        let proven = self.proven.clone();
         let bundles = has_bundles.then_some(Bundles { vectors, holds, accesses });
         let plan = Plan { trim, bundles, keeps };
         let Some(holds) = holds else {
@@ -377,21 +382,50 @@ impl Emitter<'_, '_> {
         self.b.append_block_param(rest, I64)
     }
 
+    /// Whether there is a branch at the top of a stretch of which it may be known that all lanes take it.
+    fn has_usual_condition(&self, span: Span) -> bool {
+        let mut items = (span.start..span.end).map(|at| self.shape.kernel.item_at(span.region, at));
+        !self.shape.is_large && items.any(|id| self.usual_condition(id).is_some())
+    }
+
     /// Whether a stretch is so short that the loop around it counts: a few rows and effects, without control and checks.
     fn is_short(&self, span: Span) -> bool {
-        let shape = self.shape;
-        let rows = || span.positions().flat_map(|position| shape.rows_at(span.region, position));
-        let mut items = (span.start..span.end).map(|position| shape.kernel.item_at(span.region, position));
+        let mut room = SHORT;
+        !self.shape.is_large && self.fits(span, &mut room)
+    }
+
+    /// Whether a stretch is rows and effects without control and checks, no more than there is room for.
+    fn fits(&self, span: Span, room: &mut usize) -> bool {
+        let (shape, kernel) = (self.shape, self.shape.kernel);
         let is_plain_row = |(_, row): &(u32, ValueId)| {
-            let is_load = matches!(shape.kernel.value(*row), Value::Load { .. });
+            let is_load = matches!(kernel.value(*row), Value::Load { .. });
             !is_load || shape.defined[row.index()] < Level::Lane || self.proven.contains(&Access::Row(*row))
         };
-        let is_plain = |id| {
-            matches!(shape.kernel.item(id), Item::Load { .. } | Item::Store { .. })
-                && self.proven.contains(&Access::Item(id))
-        };
-        let size = rows().count() + (span.end - span.start) as usize;
-        !shape.is_large && size <= SHORT && rows().all(is_plain_row) && items.all(is_plain)
+        for position in span.positions() {
+            let rows = shape.rows_at(span.region, position);
+            let taken = rows.len() + usize::from(position < span.end);
+            if taken > *room || !rows.iter().all(is_plain_row) {
+                return false;
+            }
+            *room -= taken;
+            if position == span.end {
+                break;
+            }
+            let id = kernel.item_at(span.region, position);
+            let is_plain = match kernel.item(id) {
+                Item::Load { .. } | Item::Store { .. } | Item::Atomic { .. } => {
+                    self.proven.contains(&Access::Item(id))
+                }
+                Item::If { then, .. } if self.proven.contains(&Access::Item(id)) => {
+                    self.fits(Span { region: then, start: 0, end: kernel.item_count(then) }, room)
+                }
+                _ => false,
+            };
+            if !is_plain {
+                return false;
+            }
+        }
+        true
     }
 
     /// What a run does for one lane.

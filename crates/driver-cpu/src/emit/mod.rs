@@ -304,9 +304,17 @@ impl<'a, 'k> Emitter<'a, 'k> {
     fn define(&mut self, row: ValueId, value: ir::Value) {
         self.know(row, value);
         self.defined_in[row.index()] = self.segment;
-        let key = key_of(row, self.shape.kernel.value(row));
-        if let Some(slot) = self.slots.find(key) {
+        if let Some(slot) = self.slot_to_write(row) {
             self.write_slot(slot, value);
+        }
+    }
+
+    /// The slot in which a row is kept where it is defined, if somebody needs it elsewhere.
+    fn slot_to_write(&self, row: ValueId) -> Option<Slot> {
+        match self.shape.kernel.value(row) {
+            // What goes around in a loop of lanes is needed in it only; elsewhere its result is.
+            Value::Param { item, .. } if self.shape.splits[item.index()] == Level::Lane => None,
+            value => self.slots.find(key_of(row, value)),
         }
     }
 
@@ -454,6 +462,10 @@ impl<'a, 'k> Emitter<'a, 'k> {
     /// An item at the level at which it is emitted.
     fn control(&mut self, level: Level, id: ItemId) {
         match self.shape.kernel.item(id) {
+            // All lanes take it, and there is no other.
+            Item::If { then, .. } if self.proven.contains(&bounds::Access::Item(id)) => {
+                self.region(level, then, &[]);
+            }
             Item::If { cond, then, otherwise, yields } => {
                 self.branch(level, id, cond, [then, otherwise], &yields)
             }

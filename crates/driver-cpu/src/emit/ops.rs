@@ -8,7 +8,7 @@ use super::{Emitter, clif_type};
 use crate::calls::ROUNDINGS;
 use crate::context::{Calls, Context};
 use cranelift_codegen::ir::condcodes::{FloatCC, IntCC};
-use cranelift_codegen::ir::types::{F32, F32X4, I32, I32X4, I64X2};
+use cranelift_codegen::ir::types::{F32, F32X4, I8X16, I32, I32X4, I64X2};
 use cranelift_codegen::ir::{self, InstBuilder, MemFlagsData};
 use std::mem::offset_of;
 use vyre_foundation::{BinOp, Literal, Type, UnOp};
@@ -147,7 +147,13 @@ impl Emitter<'_, '_> {
                 let bits = self.choose(cond, a, b);
                 self.as_f32(bits)
             }
-            I32X4 | I64X2 if self.target.blend => self.b.ins().blendv(cond, a, b),
+            // Byte by byte: the instructions that look at whole lanes are made for floats, and some processors wait when
+            // numbers go there and back.
+            ty @ (I32X4 | I64X2) if self.target.blend => {
+                let [cond, a, b] = [cond, a, b].map(|value| self.retype(I8X16, value));
+                let chosen = self.b.ins().blendv(cond, a, b);
+                self.retype(ty, chosen)
+            }
             I32X4 | I64X2 => self.b.ins().bitselect(cond, a, b),
             _ => self.b.ins().select(cond, a, b),
         }
@@ -266,7 +272,7 @@ impl Emitter<'_, '_> {
     }
 
     /// The number that a value is, if it is a constant, in all lanes of a vector.
-    fn immediate(&self, value: ir::Value) -> Option<i64> {
+    pub(super) fn immediate(&self, value: ir::Value) -> Option<i64> {
         let dfg = &self.b.func.dfg;
         let inst = dfg.value_def(value).inst()?;
         match dfg.insts[inst] {

@@ -19,6 +19,9 @@ use vyre_lower::{Item, ItemId, Kernel, RegionId, Value, ValueId};
 /// The most rows of an arm that is computed for all lanes rather than branched around.
 const LIGHT: usize = 12;
 
+/// The most rows of a loop of which two rounds are made at once.
+const BRIEF: usize = 32;
+
 /// How a row stands in the parameters of a block.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Form {
@@ -368,37 +371,32 @@ impl Emitter<'_, '_> {
         rows: &[(usize, ValueId)],
         given: impl Fn(usize) -> ValueId,
     ) -> Vec<BlockArg> {
-        let mut values = Vec::new();
+        self.parts_of(rows, given).into_iter().map(BlockArg::from).collect()
+    }
+
+    /// Rows as values, each in the form of the row that it becomes.
+    fn parts_of(&mut self, rows: &[(usize, ValueId)], given: impl Fn(usize) -> ValueId) -> Parts {
+        let mut values = Parts::new();
         for (k, row) in rows {
             let form = self.form(*row);
-            values.extend(self.arguments(given(*k), form).into_iter().map(BlockArg::from));
+            values.extend(self.arguments(given(*k), form));
         }
         values
     }
 
     /// A loop that lanes run more or less often.
     fn repeat_masked(&mut self, parts: &LoopParts<'_>) {
-        let LoopParts { id, guard, first, body, next, again } = *parts;
-        let kernel = self.shape.kernel;
+        let LoopParts { id, guard, first, .. } = *parts;
         let results = self.results(id);
-        let leaving = self.leaving(again);
-        // A parameter that is a result too goes around as that, where the same value is one and the other.
-        let is_result = |e: &Self, k: usize, row: ValueId| {
-            let (stays, leaves) = leaving.resolve(kernel, next[k]);
-            let is_one = stays == next[k] || leaves == Some(row);
-            e.form(row) == Form::Lanes && is_one && results.iter().any(|(other, _)| *other == k)
-        };
-        let all = (0..first.len()).filter_map(|k| Some((k, self.shape.param(id, k)?)));
-        let (shared, params): (Vec<_>, Vec<_>) = all.partition(|(k, row)| is_result(self, *k, *row));
         let outer = self.mask();
-
         let start = if self.is_same(guard) { self.all_lanes() } else { self.vector(guard) };
         let start = self.meant(start);
-        let mut given = self.all_arguments(&params, |k| first[k]);
+        let [head, exit] = [0; 2].map(|_| self.b.create_block());
+        let masked = self.masked(parts, &results, exit);
+        let mut given = self.all_arguments(&masked.params, |k| first[k]);
         let unchanged = self.lanes_of(&results, first);
         given.extend(unchanged.iter().copied());
         given.extend(start.iter().copied().map(BlockArg::from));
-        let [head, exit] = [0; 2].map(|_| self.b.create_block());
         if self.is_same(guard) {
             self.go(guard, (head, &given), (exit, &unchanged));
         } else {
@@ -408,27 +406,77 @@ impl Emitter<'_, '_> {
 
         self.b.switch_to_block(head);
         let mark = self.log.len();
-        let given = self.append_params(head, &params);
-        let types: Vec<Type> = results.iter().map(|(_, row)| kernel.value(*row).ty()).collect();
-        let before: Vec<Parts> = types.iter().map(|ty| self.append_parts(head, *ty)).collect();
-        let mask = self.append_parts(head, Type::Bool);
-        self.define_params(&params, given);
-        for (k, row) in &shared {
+        let mut round = Round {
+            around: self.append_params(head, &masked.params),
+            last: masked.types.iter().map(|ty| self.append_parts(head, *ty)).collect(),
+            mask: self.append_parts(head, Type::Bool),
+        };
+        for _ in 1..self.rounds_at_once(parts.body) {
+            round = self.masked_round(&masked, round);
+            self.forget(mark);
+        }
+        round = self.masked_round(&masked, round);
+        self.check_stop_in(id);
+        let any = self.any(&round.mask);
+        let last = arguments_of(&round.last);
+        let mut around: Vec<BlockArg> = round.around.into_iter().map(BlockArg::from).collect();
+        around.extend(last.iter().copied());
+        around.extend(round.mask.iter().copied().map(BlockArg::from));
+        self.b.ins().brif(any, head, &around, exit, &last);
+        self.set_mask(outer);
+        self.forget(mark);
+        self.b.switch_to_block(exit);
+        let given: Vec<Parts> = masked.types.iter().map(|ty| self.append_parts(exit, *ty)).collect();
+        for ((_, row), parts) in results.iter().zip(given) {
+            self.define_parts(*row, parts);
+        }
+    }
+
+    /// How many rounds of a loop that lanes leave at different times are made before one looks whether a lane goes on: one
+    /// too many does no harm.
+    fn rounds_at_once(&self, body: RegionId) -> u32 {
+        let is_short = self.shape.rows_at(body, 0).len() <= BRIEF;
+        if is_short && self.shape.kernel.item_count(body) == 0 { 2 } else { 1 }
+    }
+
+    /// What each round of a loop that lanes run more or less often needs.
+    fn masked<'a>(&self, parts: &LoopParts<'a>, results: &'a [(usize, ValueId)], exit: Block) -> Masked<'a> {
+        let LoopParts { id, first, body, next, again, .. } = *parts;
+        let kernel = self.shape.kernel;
+        let leaving = self.leaving(again);
+        // A parameter that is a result too goes around as that, where the same value is one and the other.
+        let is_result = |k: usize, row: ValueId| {
+            let (stays, leaves) = leaving.resolve(kernel, next[k]);
+            let is_one = stays == next[k] || leaves == Some(row);
+            self.form(row) == Form::Lanes && is_one && results.iter().any(|(other, _)| *other == k)
+        };
+        let all = (0..first.len()).filter_map(|k| Some((k, self.shape.param(id, k)?)));
+        let (shared, params) = all.partition(|(k, row)| is_result(*k, *row));
+        let types = results.iter().map(|(_, row)| kernel.value(*row).ty()).collect();
+        Masked { body, next, results, types, params, shared, leaving, exit }
+    }
+
+    /// One round of such a loop, from what the one before left.
+    fn masked_round(&mut self, masked: &Masked<'_>, round: Round) -> Round {
+        let kernel = self.shape.kernel;
+        let Masked { next, results, types, shared, leaving, .. } = masked;
+        let Round { around, last: before, mask } = round;
+        self.define_params(&masked.params, around);
+        for (k, row) in shared {
             if let Some(at) = results.iter().position(|(other, _)| other == k) {
                 self.define_parts(*row, before[at].clone());
             }
         }
         self.set_mask(Some(mask.clone()));
-        self.vector_region(body);
+        self.vector_region(masked.body);
 
-        let mut around = self.all_arguments(&params, |k| leaving.resolve(kernel, next[k]).0);
+        let around = self.parts_of(&masked.params, |k| leaving.resolve(kernel, next[k]).0);
         let mut last: Vec<Parts> = Vec::new();
-        for ((k, _), (before, ty)) in results.iter().zip(before.iter().zip(&types)) {
+        for ((k, _), (before, ty)) in results.iter().zip(before.iter().zip(types)) {
             let after = self.vector(next[*k]);
             last.push(self.choose_parts(*ty, &mask, &after, before));
         }
-        self.check_stop_in(id);
-        let go_on = self.go_on(&leaving, mask, (exit, &arguments_of(&last)));
+        let go_on = self.go_on(leaving, mask, (masked.exit, &arguments_of(&last)));
         for (at, (k, _)) in results.iter().enumerate() {
             let (stays, leaves) = leaving.resolve(kernel, next[*k]);
             // What a lane that leaves had before stays as it is from now on.
@@ -437,18 +485,7 @@ impl Emitter<'_, '_> {
                 last[at] = self.choose_parts(types[at], &go_on, &stays, &before[at]);
             }
         }
-        let last = arguments_of(&last);
-        around.extend(last.iter().copied());
-        around.extend(go_on.iter().copied().map(BlockArg::from));
-        let any = self.any(&go_on);
-        self.b.ins().brif(any, head, &around, exit, &last);
-        self.set_mask(outer);
-        self.forget(mark);
-        self.b.switch_to_block(exit);
-        let given: Vec<Parts> = types.iter().map(|ty| self.append_parts(exit, *ty)).collect();
-        for ((_, row), parts) in results.into_iter().zip(given) {
-            self.define_parts(row, parts);
-        }
+        Round { around, last, mask: go_on }
     }
 
     /// The lanes that go on with a loop. Where something that is the same in all lanes ends it, none does, and `end` is
@@ -509,6 +546,31 @@ impl Emitter<'_, '_> {
         }
         values
     }
+}
+
+/// A loop that lanes run more or less often.
+struct Masked<'a> {
+    body: RegionId,
+    next: &'a [ValueId],
+    results: &'a [(usize, ValueId)],
+    /// The types of the results.
+    types: Vec<Type>,
+    /// What goes around.
+    params: Vec<(usize, ValueId)>,
+    /// What goes around as a result.
+    shared: Vec<(usize, ValueId)>,
+    leaving: Leaving,
+    exit: Block,
+}
+
+/// What a round of such a loop begins with, and leaves.
+struct Round {
+    /// The parameters that go around.
+    around: Parts,
+    /// The results, as far as lanes have left.
+    last: Vec<Parts>,
+    /// The lanes that have not.
+    mask: Parts,
 }
 
 /// What makes lanes leave a loop.

@@ -22,6 +22,7 @@ use super::ops::is_shift;
 use super::slots::{Slot, width};
 use super::{Emitter, Keep, Known, Span, clif_type};
 use crate::shape::Level;
+use cranelift_codegen::ir::condcodes::IntCC;
 use cranelift_codegen::ir::types::{I8, I8X16, I32, I32X4, I64X2};
 use cranelift_codegen::ir::{self, ConstantData, InstBuilder, InstructionData, MemFlagsData, Opcode};
 use smallvec::SmallVec;
@@ -182,8 +183,7 @@ impl Emitter<'_, '_> {
     /// Makes a row known that is defined here, and keeps it if somebody needs it elsewhere.
     pub(super) fn define_parts(&mut self, row: ValueId, parts: Parts) {
         self.defined_in[row.index()] = self.segment;
-        let key = super::key_of(row, self.shape.kernel.value(row));
-        if let Some(slot) = self.slots.find(key) {
+        if let Some(slot) = self.slot_to_write(row) {
             self.write_parts(slot, &parts);
         }
         self.know_parts(row, parts);
@@ -193,8 +193,7 @@ impl Emitter<'_, '_> {
     pub(super) fn define_first(&mut self, row: ValueId, first: ir::Value) {
         self.know(row, first);
         self.defined_in[row.index()] = self.segment;
-        let key = super::key_of(row, self.shape.kernel.value(row));
-        if let Some(slot) = self.slots.find(key) {
+        if let Some(slot) = self.slot_to_write(row) {
             let parts = self.vector(row);
             self.write_parts(slot, &parts);
         }
@@ -226,6 +225,7 @@ impl Emitter<'_, '_> {
             Value::Binary { op: op @ (BinOp::Div | BinOp::Rem), ty, a, b } if ty != Type::F32 => {
                 self.divide_by_power(op == BinOp::Div, ty, a, b)
             }
+            Value::Binary { op: BinOp::Ne, ty, a, b } if is_wide(ty) => self.differ(a, b),
             Value::Binary { ty, .. } if is_wide(ty) && value.ty() == Type::Bool => {
                 let masks = self.by_parts(ty, row);
                 self.narrow_masks(&masks)
@@ -369,6 +369,21 @@ impl Emitter<'_, '_> {
         (0..a.len()).map(|part| self.choose_or_keep(mask[part], a[part], b[part])).collect()
     }
 
+    /// Whether lanes of 64 bits differ. There is an instruction for equal ones only, and what it gives is turned over where
+    /// it is narrow already.
+    fn differ(&mut self, a: ValueId, b: ValueId) -> Parts {
+        let [a, b] = [a, b].map(|row| self.vector(row));
+        let equal: Parts = a.iter().zip(&b).map(|(a, b)| self.icmp(IntCC::Equal, *a, *b)).collect();
+        let narrow = self.narrow_masks(&equal);
+        let turn = |(narrow, equal): (&ir::Value, &[ir::Value])| {
+            let differ = self.b.ins().bnot(*narrow);
+            let wide = [equal[0], equal[1]].map(|part| self.b.ins().bnot(part));
+            self.wide_masks.insert(differ, wide);
+            differ
+        };
+        narrow.iter().zip(equal.chunks_exact(2)).map(turn).collect()
+    }
+
     /// One value or another in each lane. What is the other with something added is that with the mask of it added.
     fn choose_or_keep(&mut self, mask: ir::Value, a: ir::Value, b: ir::Value) -> ir::Value {
         let dfg = &self.b.func.dfg;
@@ -376,6 +391,10 @@ impl Emitter<'_, '_> {
             && let InstructionData::Binary { opcode: Opcode::Iadd, args: [x, y] } = dfg.insts[inst]
             && let Some(added) = if x == b { Some(y) } else { (y == b).then_some(x) }
         {
+            // A lane of a mask that is set is a number, too: less by one than zero.
+            if self.immediate(added) == Some(1) {
+                return self.b.ins().isub(b, mask);
+            }
             let added = self.b.ins().band(added, mask);
             return self.b.ins().iadd(b, added);
         }
