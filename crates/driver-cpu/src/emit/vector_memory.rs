@@ -18,7 +18,7 @@ use super::vectors::{BYTES, LANES, Parts, is_wide};
 use cranelift_codegen::ir::condcodes::IntCC;
 use cranelift_codegen::ir::types::{I8X16, I32, I32X4, I64, I64X2};
 use cranelift_codegen::ir::{self, BlockArg, InstBuilder, MemFlagsData};
-use vyre_foundation::{BinOp, Element, Type};
+use vyre_foundation::{BinOp, Element, Literal, Type};
 use vyre_lower::{Item, ItemId, Value, ValueId};
 
 impl Emitter<'_, '_> {
@@ -129,22 +129,51 @@ impl Emitter<'_, '_> {
         }
     }
 
+    /// What follows that of its neighbour and is then taken modulo a power of two, and the last index of that ring.
+    fn ring(&self, index: ValueId) -> Option<(ValueId, u32)> {
+        let kernel = self.shape.kernel;
+        let word = |row: ValueId| match kernel.value(row) {
+            Value::Const(Literal::U32(word)) => Some(word),
+            _ => None,
+        };
+        let (row, last) = match kernel.value(index) {
+            Value::Binary { op: BinOp::BitAnd, a, b, .. } => {
+                word(b).map(|last| (a, last)).or_else(|| word(a).map(|last| (b, last)))?
+            }
+            Value::Binary { op: BinOp::Rem, a, b, .. } => (a, word(b)?.checked_sub(1)?),
+            _ => return None,
+        };
+        let is_ring = last.checked_add(1).is_some_and(u32::is_power_of_two);
+        (is_ring && kernel.stride(row) == Some(1)).then_some((row, last))
+    }
+
     /// Elements that follow each other where their indices do, and others.
     fn load_mostly_side(&mut self, access: Access, buffer: u32, index: ValueId) -> Parts {
-        let element = self.shape.kernel.buffers[buffer as usize].element();
+        let decl = &self.shape.kernel.buffers[buffer as usize];
+        let (element, count) = (decl.element(), decl.count());
         let flags = self.flags_of(buffer, access);
-        let at = self.vector(index);
-        let (first, address) = self.address_at(buffer, &at, 0);
-        let short = self.b.ins().ireduce(I32, first);
-        let steps = self.steps_from(short);
-        let equal: Parts =
-            at.iter().zip(steps).map(|(at, step)| self.icmp(IntCC::Equal, *at, step)).collect();
-        let follow = self.all(&equal);
         let others = i64::from(self.bundle_lanes()) - 1;
-        let last = self.b.ins().iadd_imm_s(first, others);
-        let count = self.count(buffer);
-        let inside = self.icmp(IntCC::UnsignedLessThan, last, count);
-        let cond = self.b.ins().band(follow, inside);
+        let (first, last, mut cond) = if let Some((row, end)) = self.ring(index) {
+            let row = self.index(row);
+            let first = self.b.ins().band_imm_u(row, i64::from(end));
+            let last = self.b.ins().iadd_imm_s(first, others);
+            (first, last, self.b.ins().icmp_imm_u(IntCC::UnsignedLessThanOrEqual, last, i64::from(end)))
+        } else {
+            let at = self.vector(index);
+            let short = self.extract(Type::U32, &at, 0);
+            let steps = self.steps_from(short);
+            let equal: Parts =
+                at.iter().zip(steps).map(|(at, step)| self.icmp(IntCC::Equal, *at, step)).collect();
+            let first = self.b.ins().uextend(I64, short);
+            (first, self.b.ins().iadd_imm_s(first, others), self.all(&equal))
+        };
+        let is_inside = self.ring(index).zip(count).is_some_and(|((_, end), count)| end < count);
+        if !is_inside {
+            let count = self.count(buffer);
+            let inside = self.icmp(IntCC::UnsignedLessThan, last, count);
+            cond = self.b.ins().band(cond, inside);
+        }
+        let address = self.address_of(buffer, first);
         let load = |e: &mut Self| e.load_side(element, flags, address);
         self.either(element.value_type(), cond, load, |e| e.gather(access, buffer, index))
     }
@@ -270,15 +299,20 @@ impl Emitter<'_, '_> {
 
     /// The index of a lane, as 64 bits, and the address that it means.
     fn address_at(&mut self, buffer: u32, at: &Parts, number: u32) -> (ir::Value, ir::Value) {
-        let size = self.shape.kernel.buffers[buffer as usize].element().size();
         let index = self.extract(Type::U32, at, number);
         let index = self.b.ins().uextend(I64, index);
+        (index, self.address_of(buffer, index))
+    }
+
+    /// The address of an element.
+    fn address_of(&mut self, buffer: u32, index: ir::Value) -> ir::Value {
+        let size = self.shape.kernel.buffers[buffer as usize].element().size();
         let (base, _) = self.bound(buffer);
         let offset = match size {
             1 => index,
             size => self.b.ins().ishl_imm_u(index, i64::from(size.trailing_zeros())),
         };
-        (index, self.b.ins().iadd(base, offset))
+        self.b.ins().iadd(base, offset)
     }
 
     /// Elements that follow each other.
