@@ -214,7 +214,7 @@ impl VyreBackend for CpuBackend {
 
     fn allocate(&self, bytes: u64) -> Result<RawHandle> {
         self.queue.check_open()?;
-        let memory = Memory::zeroed(bytes, self.core.options.placement, "a resident buffer")?;
+        let memory = Memory::resident(bytes, self.core.options.placement)?;
         self.core.telemetry.resident_allocated(bytes);
         Ok(self.core.residents.insert(bytes, memory))
     }

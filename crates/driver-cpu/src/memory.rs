@@ -2,6 +2,7 @@
 
 use crate::faults;
 use std::alloc::{Layout, alloc_zeroed};
+use std::sync::atomic::{AtomicUsize, Ordering};
 use vyre_driver::{Error, Result};
 
 /// Where memory comes from.
@@ -39,6 +40,9 @@ unsafe impl Sync for Memory {}
 /// What every place is aligned to: the widest element and slot.
 const ALIGN: usize = 16;
 
+/// From how many bytes on it matters how memory is laid out.
+const LARGE: usize = 8 << 20;
+
 impl Memory {
     /// Zeroed memory.
     pub(crate) fn zeroed(bytes: u64, placement: Placement, what: &str) -> Result<Memory> {
@@ -67,6 +71,24 @@ impl Memory {
             }
         }
         Ok(Memory { start, bytes: size, owner: Owner::Heap(heap) })
+    }
+
+    /// Zeroed memory of a buffer that stays. Large ones begin at different places of a page: code that goes through two of
+    /// them side by side was a tenth slower where the same places of the caches had to hold both.
+    pub(crate) fn resident(bytes: u64, placement: Placement) -> Result<Memory> {
+        const PAGE: usize = 4096;
+        const STARTS: [usize; 4] = [0, PAGE / 2, PAGE / 4, PAGE / 4 * 3];
+        static NEXT: AtomicUsize = AtomicUsize::new(0);
+        let what = "a resident buffer";
+        if placement != Placement::Heap || bytes < LARGE as u64 {
+            return Memory::zeroed(bytes, placement, what);
+        }
+        let mut memory = Memory::zeroed(bytes.saturating_add(2 * PAGE as u64), placement, what)?;
+        let start = STARTS[NEXT.fetch_add(1, Ordering::Relaxed) % STARTS.len()];
+        // SAFETY: this is less than two pages, and there is room for two.
+        memory.start = unsafe { memory.start.add(memory.start.align_offset(PAGE) + start) };
+        memory.bytes -= 2 * PAGE;
+        Ok(memory)
     }
 
     /// Bytes of the heap where they are; a copy where that is no place for every element.
@@ -121,7 +143,6 @@ fn zeroed_bytes(bytes: usize) -> Option<Vec<u8>> {
 /// Where there are none nothing changes.
 #[cfg(target_os = "linux")]
 fn ask_for_huge_pages(start: *mut u8, bytes: usize) {
-    const LARGE: usize = 8 << 20;
     if bytes < LARGE {
         return;
     }
