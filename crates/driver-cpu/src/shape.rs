@@ -39,8 +39,10 @@ pub(crate) struct Shape<'k> {
     pub(crate) defined: Vec<Level>,
     /// Whether a row costs so little that it is rather computed again than kept.
     pub(crate) cheap: Vec<bool>,
-    /// On which axes loops over lanes count global ids, because the kernel uses them.
-    pub(crate) counts_global: [bool; 3],
+    /// For each row a bit for each axis whose global id it is computed of, wherever it is used.
+    pub(crate) of_global: Vec<u8>,
+    /// On which axes the kernel uses global ids.
+    pub(crate) uses_global: u8,
     /// Whether time to compile matters more than time to run.
     pub(crate) is_large: bool,
     /// Whether a workgroup may do so much without a loop that loops over lanes look at the stop flag too.
@@ -157,7 +159,8 @@ impl<'k> Shape<'k> {
             kernel,
             homes,
             lanes: kernel.workgroup_size.invocations() as u32,
-            counts_global: [false; 3],
+            of_global: Vec::with_capacity(kernel.values.len()),
+            uses_global: 0,
             is_large: is_large(kernel),
             is_long: kernel.workgroup_size.invocations()
                 * u64::from(rounds.iter().map(|rounds| rounds.unseen()).max().unwrap_or(1))
@@ -180,7 +183,7 @@ impl<'k> Shape<'k> {
             if let (Value::Id(Id::Invocation, axis), true) =
                 (kernel.value(row), shape.homes.uses[row.index()] > 0)
             {
-                shape.counts_global[axis as usize] = true;
+                shape.uses_global |= 1 << axis as u8;
             }
             let is_result = matches!(kernel.value(row), Value::Param { .. } | Value::Out { .. });
             if !is_result && shape.homes.uses[row.index()] > 0 {
@@ -302,6 +305,11 @@ impl<'k> Shape<'k> {
             });
             self.defined.push(level);
             self.cheap.push(cost <= CHEAP);
+            self.of_global.push(match value {
+                Value::Id(Id::Invocation, axis) => 1 << axis as u8,
+                _ if cost > CHEAP => 0,
+                _ => value.operands().fold(0, |axes, operand| axes | self.of_global[operand.index()]),
+            });
             costs.push(cost);
         }
     }

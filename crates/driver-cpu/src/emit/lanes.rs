@@ -278,7 +278,7 @@ impl Emitter<'_, '_> {
         }
         let (zero, all) = (self.b.ins().iconst(I64, 0), self.b.ins().iconst(I64, i64::from(size)));
         let (mut first, mut end) = trim.ranges[axis].unwrap_or((zero, all));
-        if let (true, Some(workgroup)) = (self.shape.counts_global[axis], self.workgroup) {
+        if let (true, Some(workgroup)) = (self.counts_global(axis, plan), self.workgroup) {
             first = self.b.ins().iadd(first, workgroup.base[axis]);
             end = self.b.ins().iadd(end, workgroup.base[axis]);
             lane.is_global[axis] = true;
@@ -316,6 +316,32 @@ impl Emitter<'_, '_> {
         let more = self.icmp(IntCC::SignedLessThan, next, end);
         self.b.ins().brif(more, head, &[next.into()], behind, &[]);
         self.b.switch_to_block(behind);
+    }
+
+    /// Whether a loop over lanes counts global ids: where code needs these. Counting from 0 makes places in slots shorter.
+    fn counts_global(&self, axis: usize, plan: &Plan<'_>) -> bool {
+        let (shape, span) = (self.shape, plan.trim.span);
+        let needs = |row: ValueId| shape.of_global[row.index()] >> axis & 1 == 1;
+        let needs_row = |(_, row): &(u32, ValueId)| {
+            let is_made = shape.defined[row.index()] == Level::Lane && !shape.cheap[row.index()];
+            is_made && shape.kernel.value(*row).operands().any(needs)
+        };
+        let needs_at = |position: u32| {
+            if shape.rows_at(span.region, position).iter().any(needs_row) {
+                return true;
+            }
+            if position == span.end {
+                return false;
+            }
+            match shape.kernel.item(shape.kernel.item_at(span.region, position)) {
+                Item::If { .. } | Item::Loop { .. } => true,
+                item => item.operands().into_iter().any(needs),
+            }
+        };
+        shape.uses_global >> axis & 1 == 1
+            && (!shape.has_runs
+                || plan.keeps.iter().any(|keep| needs(keep.value))
+                || span.positions().any(needs_at))
     }
 
     /// Goes over lanes on x in bundles, where these may be used. Gives the first lane that is left.
