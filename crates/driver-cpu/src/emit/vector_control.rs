@@ -129,7 +129,8 @@ impl Emitter<'_, '_> {
         self.b.ins().vany_true(any)
     }
 
-    fn fold(
+    /// Joins all parts.
+    pub(super) fn fold(
         &mut self,
         mask: &Parts,
         join: impl Fn(&mut Self, ir::Value, ir::Value) -> ir::Value,

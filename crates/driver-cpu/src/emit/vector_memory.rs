@@ -206,9 +206,34 @@ impl Emitter<'_, '_> {
         usual: impl FnOnce(&mut Self) -> Parts,
         rare: impl FnOnce(&mut Self) -> Parts,
     ) -> Parts {
-        let [then, otherwise, join] = [0; 3].map(|_| self.b.create_block());
+        let blocks = [0; 2].map(|_| self.b.create_block());
+        self.b.ins().brif(cond, blocks[0], &[], blocks[1], &[]);
+        self.mostly(ty, blocks, usual, rare)
+    }
+
+    /// The same where a condition does not hold, which it mostly does not.
+    fn unless(
+        &mut self,
+        ty: Type,
+        cond: ir::Value,
+        usual: impl FnOnce(&mut Self) -> Parts,
+        rare: impl FnOnce(&mut Self) -> Parts,
+    ) -> Parts {
+        let blocks = [0; 2].map(|_| self.b.create_block());
+        self.b.ins().brif(cond, blocks[1], &[], blocks[0], &[]);
+        self.mostly(ty, blocks, usual, rare)
+    }
+
+    /// Two ways to get parts, in blocks that were branched to.
+    fn mostly(
+        &mut self,
+        ty: Type,
+        [then, otherwise]: [ir::Block; 2],
+        usual: impl FnOnce(&mut Self) -> Parts,
+        rare: impl FnOnce(&mut Self) -> Parts,
+    ) -> Parts {
+        let join = self.b.create_block();
         self.b.set_cold_block(otherwise);
-        self.b.ins().brif(cond, then, &[], otherwise, &[]);
         let mark = self.log.len();
         self.b.switch_to_block(then);
         let parts = usual(self);
@@ -261,14 +286,15 @@ impl Emitter<'_, '_> {
         let element = self.shape.kernel.buffers[buffer as usize].element();
         let count = self.count(buffer);
         let short = self.b.ins().ireduce(I32, count);
-        let counts = self.splat_parts(Type::U32, short);
-        let inside: Parts =
-            at.iter().zip(counts).map(|(at, count)| self.icmp(IntCC::UnsignedLessThan, *at, count)).collect();
-        let all = self.all(&inside);
+        let counts = self.splat(Type::U32, short);
+        // That no lane is outside takes fewer instructions than that all are inside.
+        let largest = self.fold(at, |e, a, b| e.b.ins().umax(a, b));
+        let outside = self.icmp(IntCC::UnsignedGreaterThanOrEqual, largest, counts);
+        let outside = self.b.ins().vany_true(outside);
         let ty = element.value_type();
-        self.either(
+        self.unless(
             ty,
-            all,
+            outside,
             |e| e.gather_at(access, buffer, at),
             |e| {
                 let lanes = 0..e.bundle_lanes();

@@ -463,7 +463,7 @@ impl Emitter<'_, '_> {
     }
 
     /// A value of one lane in all lanes of a vector.
-    fn splat(&mut self, ty: Type, value: ir::Value) -> ir::Value {
+    pub(super) fn splat(&mut self, ty: Type, value: ir::Value) -> ir::Value {
         let value = self.whole(ty, value);
         self.b.ins().splat(vector_type(ty), value)
     }
