@@ -46,7 +46,7 @@ const LARGE: usize = 8 << 20;
 impl Memory {
     /// Zeroed memory.
     pub(crate) fn zeroed(bytes: u64, placement: Placement, what: &str) -> Result<Memory> {
-        let full = || Error::OutOfMemory { what: what.to_owned(), asked: bytes, available: None };
+        let full = || full(bytes, what);
         let size = usize::try_from(bytes).map_err(|_| full())?;
         if faults::strikes() {
             return Err(full());
@@ -83,7 +83,8 @@ impl Memory {
         if placement != Placement::Heap || bytes < LARGE as u64 {
             return Memory::zeroed(bytes, placement, what);
         }
-        let mut memory = Memory::zeroed(bytes.saturating_add(2 * PAGE as u64), placement, what)?;
+        let room = bytes.saturating_add(2 * PAGE as u64);
+        let mut memory = Memory::zeroed(room, placement, what).map_err(|_| full(bytes, what))?;
         let start = STARTS[NEXT.fetch_add(1, Ordering::Relaxed) % STARTS.len()];
         // SAFETY: this is less than two pages, and there is room for two.
         memory.start = unsafe { memory.start.add(memory.start.align_offset(PAGE) + start) };
@@ -120,6 +121,10 @@ impl Memory {
             _ => Err(self),
         }
     }
+}
+
+fn full(asked: u64, what: &str) -> Error {
+    Error::OutOfMemory { what: what.to_owned(), asked, available: None }
 }
 
 /// Zeroed bytes from the allocator, which for large sizes gives untouched pages; `None` where there are not so many.
