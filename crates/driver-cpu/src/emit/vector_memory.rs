@@ -97,7 +97,7 @@ impl Emitter<'_, '_> {
         }
         let inside = self.is_inside(buffer, index, 1);
         let load = |e: &mut Self| e.load_side(element, flags, address);
-        self.either(element.value_type(), inside, load, |e| e.load_checked(access, buffer, index))
+        self.either(element.value_type(), (inside, true), load, |e| e.load_checked(access, buffer, index))
     }
 
     /// Whether indices that follow each other by a stride are all inside, and none wraps.
@@ -175,7 +175,7 @@ impl Emitter<'_, '_> {
         }
         let address = self.address_of(buffer, first);
         let load = |e: &mut Self| e.load_side(element, flags, address);
-        self.either(element.value_type(), cond, load, |e| e.gather(access, buffer, index))
+        self.either(element.value_type(), (cond, true), load, |e| e.gather(access, buffer, index))
     }
 
     /// Elements at a distance from each other. Where no index wraps their addresses are known from the first one.
@@ -194,46 +194,22 @@ impl Emitter<'_, '_> {
             let values: Vec<ir::Value> = lanes.map(|number| one(e, number)).collect();
             e.build(ty, &values)
         };
-        self.either(ty, inside, load, |e| e.load_checked(access, buffer, index))
+        self.either(ty, (inside, true), load, |e| e.load_checked(access, buffer, index))
     }
 
-    /// One way to get parts where a condition holds, which it mostly does, else another. What one of them finds out the
-    /// code behind does not know.
+    /// One way to get parts where a condition holds, or does not, as it mostly is, else another. What one of them finds out
+    /// the code behind does not know.
     fn either(
         &mut self,
         ty: Type,
-        cond: ir::Value,
+        (cond, holds): (ir::Value, bool),
         usual: impl FnOnce(&mut Self) -> Parts,
         rare: impl FnOnce(&mut Self) -> Parts,
     ) -> Parts {
-        let blocks = [0; 2].map(|_| self.b.create_block());
-        self.b.ins().brif(cond, blocks[0], &[], blocks[1], &[]);
-        self.mostly(ty, blocks, usual, rare)
-    }
-
-    /// The same where a condition does not hold, which it mostly does not.
-    fn unless(
-        &mut self,
-        ty: Type,
-        cond: ir::Value,
-        usual: impl FnOnce(&mut Self) -> Parts,
-        rare: impl FnOnce(&mut Self) -> Parts,
-    ) -> Parts {
-        let blocks = [0; 2].map(|_| self.b.create_block());
-        self.b.ins().brif(cond, blocks[1], &[], blocks[0], &[]);
-        self.mostly(ty, blocks, usual, rare)
-    }
-
-    /// Two ways to get parts, in blocks that were branched to.
-    fn mostly(
-        &mut self,
-        ty: Type,
-        [then, otherwise]: [ir::Block; 2],
-        usual: impl FnOnce(&mut Self) -> Parts,
-        rare: impl FnOnce(&mut Self) -> Parts,
-    ) -> Parts {
-        let join = self.b.create_block();
+        let [then, otherwise, join] = [0; 3].map(|_| self.b.create_block());
         self.b.set_cold_block(otherwise);
+        let [yes, no] = if holds { [then, otherwise] } else { [otherwise, then] };
+        self.b.ins().brif(cond, yes, &[], no, &[]);
         let mark = self.log.len();
         self.b.switch_to_block(then);
         let parts = usual(self);
@@ -292,9 +268,9 @@ impl Emitter<'_, '_> {
         let outside = self.icmp(IntCC::UnsignedGreaterThanOrEqual, largest, counts);
         let outside = self.b.ins().vany_true(outside);
         let ty = element.value_type();
-        self.unless(
+        self.either(
             ty,
-            outside,
+            (outside, false),
             |e| e.gather_at(access, buffer, at),
             |e| {
                 let lanes = 0..e.bundle_lanes();
