@@ -153,7 +153,8 @@ impl Emitter<'_, '_> {
         let (element, count) = (decl.element(), decl.count());
         let flags = self.flags_of(buffer, access);
         let others = i64::from(self.bundle_lanes()) - 1;
-        let (first, last, mut cond) = if let Some((row, end)) = self.ring(index) {
+        let ring = self.ring(index);
+        let (first, last, mut cond) = if let Some((row, end)) = ring {
             let row = self.index(row);
             let first = self.b.ins().band_imm_u(row, i64::from(end));
             let last = self.b.ins().iadd_imm_s(first, others);
@@ -167,7 +168,7 @@ impl Emitter<'_, '_> {
             let first = self.b.ins().uextend(I64, short);
             (first, self.b.ins().iadd_imm_s(first, others), self.all(&equal))
         };
-        let is_inside = self.ring(index).zip(count).is_some_and(|((_, end), count)| end < count);
+        let is_inside = ring.zip(count).is_some_and(|((_, end), count)| end < count);
         if !is_inside {
             let count = self.count(buffer);
             let inside = self.icmp(IntCC::UnsignedLessThan, last, count);
