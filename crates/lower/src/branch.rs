@@ -2,26 +2,28 @@
 
 use crate::kernel::{Item, ItemId, RegionId, Value, ValueId};
 use crate::lower::{LIVE, Lowering, Variable, roomy};
-use crate::scan::waits;
 use rustc_hash::FxHashMap;
 use vyre_foundation::{Body, Event, Node, Walk};
 
 impl<'p> Lowering<'p> {
     pub(crate) fn body(&mut self, body: &'p Body) {
         let mut opened = Vec::new();
-        roomy(|| self.statements(body, &mut opened));
+        let waiting = self.waiting.until(body);
+        roomy(|| self.statements(body, waiting, &mut opened));
         for name in opened {
             self.names.remove(name);
         }
     }
 
-    pub(crate) fn statements(&mut self, nodes: &'p [Node], opened: &mut Vec<&'p str>) {
+    /// Statements of a body, of which so many are not behind the last one that ended invocations must reach.
+    fn statements(&mut self, nodes: &'p [Node], waiting: usize, opened: &mut Vec<&'p str>) {
         for (i, node) in nodes.iter().enumerate() {
             let rest = &nodes[i + 1..];
+            let waiting = waiting.saturating_sub(i + 1);
             let later = self.later;
             // What follows this statement follows everything in it.
             if !later && node.bodies().next().is_some() {
-                self.later = waits(rest);
+                self.later = waiting > 0;
             }
             self.statement(node, opened);
             self.later = later;
@@ -37,14 +39,14 @@ impl<'p> Lowering<'p> {
                 let no = self.builder.bool(false);
                 return self.guarded(go_on, |this| {
                     this.set(skip, no);
-                    roomy(|| this.statements(rest, opened));
+                    roomy(|| this.statements(rest, waiting, opened));
                 });
             }
-            if !self.is_live() && !self.later && !waits(rest) {
+            if !self.is_live() && !self.later && waiting == 0 {
                 let live = self.live();
                 return self.guarded(live, |this| {
                     this.revive();
-                    roomy(|| this.statements(rest, opened));
+                    roomy(|| this.statements(rest, waiting, opened));
                 });
             }
         }

@@ -2,7 +2,6 @@
 
 use crate::kernel::{Item, Value, ValueId};
 use crate::lower::{LIVE, Lowering, OpenLoop, Variable};
-use crate::scan::waits;
 use rustc_hash::FxHashSet;
 use vyre_foundation::{BinOp, Body, Event, Literal, Name, Node, Scope, Walk};
 
@@ -70,7 +69,7 @@ impl<'p> Lowering<'p> {
         let (skip, broke) = (self.variable(no), self.variable(no));
         self.loops.push(OpenLoop { skip, broke });
         let later = self.later;
-        self.later |= waits(body);
+        self.later |= self.waiting.until(body) > 0;
         let mut params = Vec::new();
         let outer = self.region;
         let mark = self.log.len();

@@ -11,7 +11,7 @@
 
 use crate::build::Builder;
 use crate::kernel::{Item, ItemId, Origin, RegionId, Value, ValueId};
-use crate::scan::{is_subgroup, node_waits};
+use crate::scan::{Waiting, is_subgroup, node_waits};
 use rustc_hash::FxHashMap;
 use vyre_foundation::validate::{self, Level};
 use vyre_foundation::{Expr, MemoryOrdering, Name, Node, Program, Scope, Type};
@@ -45,6 +45,8 @@ pub(crate) struct Lowering<'p> {
     pub(crate) region: RegionId,
     /// The conditions that hold in this region.
     pub(crate) known: Vec<ValueId>,
+    /// What ended invocations must reach.
+    pub(crate) waiting: Waiting,
     /// Whether something that ended invocations must reach can follow the body that is being lowered.
     pub(crate) later: bool,
     /// Whether effects in expressions are guarded one by one.
@@ -83,6 +85,7 @@ impl<'p> Lowering<'p> {
             loops: Vec::new(),
             region: Builder::ROOT,
             known: Vec::new(),
+            waiting: Waiting::of(program),
             later: false,
             guard_each: false,
             uniform: None,

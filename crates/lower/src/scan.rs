@@ -1,5 +1,6 @@
 //! Questions about statements that lowering asks before it lowers them.
 
+use rustc_hash::FxHashSet;
 use vyre_foundation::{Event, Expr, Name, Node, Program, Walk};
 
 /// The buffers that some statement stores to, whether it is reached or not.
@@ -41,12 +42,37 @@ pub(crate) fn node_waits(node: &Node) -> bool {
     waits
 }
 
-/// Whether ended invocations must reach something in these statements.
-pub(crate) fn waits(nodes: &[Node]) -> bool {
-    nodes.iter().any(|node| {
-        node_waits(node)
-            || node.bodies().any(|body| {
-                Walk::new(body).any(|event| matches!(event, Event::Node(node) if node_waits(node)))
-            })
-    })
+/// The statements that ended invocations must reach, or something in them, told apart by where they are.
+pub(crate) struct Waiting(FxHashSet<*const Node>);
+
+impl Waiting {
+    pub(crate) fn of(program: &Program) -> Waiting {
+        let mut found = FxHashSet::default();
+        // For each statement that is open whether something in it waits.
+        let mut open = Vec::new();
+        for event in Walk::new(program.entry()) {
+            let (node, waits) = match event {
+                Event::Node(node) if node.bodies().next().is_some() => {
+                    open.push(node_waits(node));
+                    continue;
+                }
+                Event::Node(node) => (node, node_waits(node)),
+                Event::Else(_) => continue,
+                Event::End(node) => (node, open.pop().unwrap_or(false)),
+            };
+            if waits {
+                found.insert(std::ptr::from_ref(node));
+                open.last_mut().into_iter().for_each(|outer| *outer = true);
+            }
+        }
+        Waiting(found)
+    }
+
+    /// How many of these statements there are up to the last one that waits.
+    pub(crate) fn until(&self, nodes: &[Node]) -> usize {
+        if self.0.is_empty() {
+            return 0;
+        }
+        nodes.iter().rposition(|node| self.0.contains(&std::ptr::from_ref(node))).map_or(0, |last| last + 1)
+    }
 }

@@ -12,7 +12,8 @@
 //! | a load by a stride | 4 | 6 |
 //! | any other load | 4 | 14, in a loop 6 |
 //! | any other store | 4 | 12 |
-//! | an atomic, a trap | 8 | 16 |
+//! | an atomic side by side whose result nobody wants | 8 | 4 |
+//! | any other atomic, a trap | 8 | 16 |
 //! | a row that is kept for other runs | 4 | 1 |
 //!
 //! A loop counts [`ROUNDS`] times its body. Loads in loops count less because the next round of a lane waits for them: a
@@ -212,7 +213,7 @@ impl Emitter<'_, '_> {
                 let decl = &kernel.buffers[buffer as usize];
                 survey.refused |=
                     decl.access() == BufferAccess::Local || self.is_wide_row(value) && !self.target.unaligned;
-                if kernel.stride(index) == Some(1) {
+                if self.is_stored_side_by_side(buffer, index) {
                     return survey.add(4, 2);
                 }
                 survey.waits |= survey.is_ragged;
@@ -250,12 +251,15 @@ impl Emitter<'_, '_> {
                 (survey.times, survey.is_ragged) = (times, was_ragged);
             }
             item => {
-                survey.waits |= survey.is_ragged;
-                survey.acts = true;
                 if let Item::Atomic { buffer, .. } = item {
                     survey.refused |= is_wide(kernel.buffers[buffer as usize].element().value_type())
                         && !self.target.unaligned;
                 }
+                if self.is_updated_side(id) {
+                    return survey.add(8, 4);
+                }
+                survey.waits |= survey.is_ragged;
+                survey.acts = true;
                 survey.add(8, 16);
             }
         }

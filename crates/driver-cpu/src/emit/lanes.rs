@@ -15,6 +15,7 @@ use crate::shape::Level;
 use cranelift_codegen::ir::condcodes::IntCC;
 use cranelift_codegen::ir::types::{I32, I64};
 use cranelift_codegen::ir::{self, BlockArg, InstBuilder, MemFlagsData};
+use rustc_hash::FxHashMap;
 use std::mem::offset_of;
 use vyre_foundation::{BinOp, BufferAccess};
 use vyre_lower::{Id, Item, RegionId, Value, ValueId};
@@ -39,6 +40,15 @@ pub(super) struct Lane {
     pub(super) ids: [ir::Value; 3],
     /// Where the loop counts global ids.
     pub(super) is_global: [bool; 3],
+}
+
+/// Lanes that a round does one after the other.
+#[derive(Default)]
+pub(super) struct Side {
+    /// Which of them the code at hand is for.
+    pub(super) number: u32,
+    /// The indices that the first of them accesses with, as 64 bits.
+    pub(super) first: FxHashMap<ValueId, ir::Value>,
 }
 
 /// Which lanes a run is for.
@@ -85,7 +95,7 @@ impl Round {
 }
 
 /// How many lanes a round of a short run does.
-const UNROLL: u32 = 4;
+const UNROLL: u32 = 8;
 
 /// The most rows and items of a short run.
 const SHORT: usize = 16;
@@ -392,10 +402,15 @@ impl Emitter<'_, '_> {
                 self.one_bundle(lane, vectors, plan.trim.span, plan.keeps);
             }
             Round::Lanes(lanes) => {
-                for step in 0..lanes {
-                    lane.ids[axis] = self.b.ins().iadd_imm_s(start, i64::from(step));
+                self.side = (axis == 0).then(Side::default);
+                for number in 0..lanes {
+                    if let Some(side) = &mut self.side {
+                        side.number = number;
+                    }
+                    lane.ids[axis] = self.b.ins().iadd_imm_s(start, i64::from(number));
                     self.one_lane(lane, plan.trim.span, plan.keeps);
                 }
+                self.side = None;
             }
         }
         if self.shape.is_long {

@@ -72,25 +72,23 @@ impl Emitter<'_, '_> {
         self.call(offset_of!(Calls, trap), &[self.target.pointer, I32, I32, I64], &arguments);
     }
 
-    /// Where a buffer begins and how many elements it has, as 64 bits.
-    pub(super) fn bound(&mut self, buffer: u32) -> (ir::Value, ir::Value) {
+    /// Where a buffer begins.
+    fn base(&mut self, buffer: u32) -> ir::Value {
         let number = buffer as usize;
         if let Some(own) = self.slots.own.get(number).copied().flatten() {
             let area = self.area(own.kept);
-            let mut base = self.b.ins().iadd_imm_s(area, i64::from(own.offset));
-            if own.stride > 0 {
-                let lane = self.lane_index();
-                let offset = self.b.ins().imul_imm_s(lane, i64::from(own.stride));
-                base = self.b.ins().iadd(base, offset);
+            let base = self.b.ins().iadd_imm_s(area, i64::from(own.offset));
+            if own.stride == 0 {
+                return base;
             }
-            let count = self.count(buffer);
-            return (base, count);
+            let lane = self.lane_index();
+            let offset = self.b.ins().imul_imm_s(lane, i64::from(own.stride));
+            return self.b.ins().iadd(base, offset);
         }
         let bound = self.context_field(self.target.pointer, offset_of!(Context, buffers));
         let flags = MemFlagsData::new().with_notrap().with_aligned().with_readonly().with_can_move();
         let offset = buffer as i32 * BOUND_BYTES + offset_of!(Bound, base) as i32;
-        let base = self.b.ins().load(self.target.pointer, flags, bound, offset);
-        (base, self.count(buffer))
+        self.b.ins().load(self.target.pointer, flags, bound, offset)
     }
 
     /// How many elements a buffer has, as 64 bits.
@@ -125,19 +123,43 @@ impl Emitter<'_, '_> {
         buffer: u32,
         index: ValueId,
     ) -> (ir::Value, Option<ir::Value>) {
+        if self.proven.contains(&access) {
+            return (self.address_inside(buffer, index), None);
+        }
         let index = self.index(index);
-        let (base, count) = self.bound(buffer);
-        let element = self.shape.kernel.buffers[buffer as usize].element();
-        let offset = match element.size() {
+        let count = self.count(buffer);
+        let inside = self.icmp(IntCC::UnsignedLessThan, index, count);
+        (self.address_of(buffer, index), Some(inside))
+    }
+
+    /// The address of an element that is inside. Lanes that a round does one after the other have theirs from the first
+    /// of them, where their indices follow each other: those that are all inside do not wrap.
+    fn address_inside(&mut self, buffer: u32, index: ValueId) -> ir::Value {
+        let follows = self.shape.kernel.stride(index) == Some(1);
+        let side = self.side.as_ref().filter(|_| follows);
+        if let Some((side, first)) = side.and_then(|side| Some((side, side.first.get(&index)?))) {
+            let size = self.shape.kernel.buffers[buffer as usize].element().size() as i64;
+            let (number, first) = (i64::from(side.number), *first);
+            let address = self.address_of(buffer, first);
+            return self.b.ins().iadd_imm_s(address, size * number);
+        }
+        let is_first = side.is_some_and(|side| side.number == 0);
+        let wide = self.index(index);
+        if let (true, Some(side)) = (is_first, &mut self.side) {
+            side.first.insert(index, wide);
+        }
+        self.address_of(buffer, wide)
+    }
+
+    /// The address of an element.
+    pub(super) fn address_of(&mut self, buffer: u32, index: ir::Value) -> ir::Value {
+        let size = self.shape.kernel.buffers[buffer as usize].element().size();
+        let base = self.base(buffer);
+        let offset = match size {
             1 => index,
             size => self.b.ins().ishl_imm_u(index, i64::from(size.trailing_zeros())),
         };
-        let address = self.b.ins().iadd(base, offset);
-        if self.proven.contains(&access) {
-            return (address, None);
-        }
-        let inside = self.icmp(IntCC::UnsignedLessThan, index, count);
-        (address, Some(inside))
+        self.b.ins().iadd(base, offset)
     }
 
     /// An element, or zero outside the buffer.
@@ -415,7 +437,7 @@ impl Emitter<'_, '_> {
     }
 
     /// What an atomic leaves in memory.
-    fn combine(
+    pub(super) fn combine(
         &mut self,
         op: AtomicOp,
         ty: Type,

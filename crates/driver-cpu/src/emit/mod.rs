@@ -65,6 +65,8 @@ pub(crate) struct Target {
     pub(crate) unaligned: bool,
     /// Whether selecting lanes by a mask is an instruction of x86.
     pub(crate) blend: bool,
+    /// Whether a vector in memory can be compared and exchanged.
+    pub(crate) exchange_vectors: bool,
 }
 
 /// Emits a kernel; `None` where its own memory is too large for the frame of a worker.
@@ -172,6 +174,8 @@ struct Emitter<'a, 'k> {
     /// The workgroup and lane that the code at hand is for.
     workgroup: Option<Workgroup>,
     lane: Option<Lane>,
+    /// Where lanes that a round does one after the other find what they access side by side.
+    side: Option<lanes::Side>,
     /// Where to go when work is to stop.
     leave: Block,
     /// Whether the code at hand seldom runs.
@@ -222,6 +226,7 @@ impl<'a, 'k> Emitter<'a, 'k> {
             has_read: false,
             workgroup: None,
             lane: None,
+            side: None,
             leave,
             is_rare: false,
             proven: FxHashSet::default(),

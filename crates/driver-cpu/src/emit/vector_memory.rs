@@ -16,9 +16,9 @@ use super::Emitter;
 use super::bounds::Access;
 use super::vectors::{BYTES, LANES, Parts, is_wide};
 use cranelift_codegen::ir::condcodes::IntCC;
-use cranelift_codegen::ir::types::{I8X16, I32, I32X4, I64, I64X2};
+use cranelift_codegen::ir::types::{I8X16, I32, I32X4, I64, I64X2, I128};
 use cranelift_codegen::ir::{self, BlockArg, InstBuilder, MemFlagsData};
-use vyre_foundation::{BinOp, Element, Literal, Type};
+use vyre_foundation::{AtomicOp, BinOp, BufferAccess, Element, Literal, Type};
 use vyre_lower::{Item, ItemId, Value, ValueId};
 
 impl Emitter<'_, '_> {
@@ -26,8 +26,17 @@ impl Emitter<'_, '_> {
     pub(super) fn vector_effect(&mut self, id: ItemId, item: Item) {
         let result = match item {
             Item::Load { buffer, index, .. } => Some(self.load_parts(Access::Item(id), buffer, index)),
-            Item::Store { buffer, index, value } => {
-                self.store_parts(Access::Item(id), buffer, index, value, item);
+            Item::Store { buffer, index, value } if self.is_stored_side_by_side(buffer, index) => {
+                let element = self.shape.kernel.buffers[buffer as usize].element();
+                let flags = self.flags_of(buffer, Access::Item(id));
+                let parts = self.vector(value);
+                let store = |e: &mut Self, address| e.store_side(element, flags, address, &parts);
+                self.act_side(id, &item, (buffer, index), false, store);
+                None
+            }
+            Item::Atomic { op, buffer, index, value: Some(value), .. } if self.is_updated_side(id) => {
+                let parts = self.vector(value);
+                self.update_side(id, op, (buffer, index), &parts);
                 None
             }
             _ => self.effect_by_lane(id, &item),
@@ -307,17 +316,6 @@ impl Emitter<'_, '_> {
         (index, self.address_of(buffer, index))
     }
 
-    /// The address of an element.
-    fn address_of(&mut self, buffer: u32, index: ir::Value) -> ir::Value {
-        let size = self.shape.kernel.buffers[buffer as usize].element().size();
-        let (base, _) = self.bound(buffer);
-        let offset = match size {
-            1 => index,
-            size => self.b.ins().ishl_imm_u(index, i64::from(size.trailing_zeros())),
-        };
-        self.b.ins().iadd(base, offset)
-    }
-
     /// Elements that follow each other.
     fn load_side(&mut self, element: Element, flags: MemFlagsData, address: ir::Value) -> Parts {
         let ty = element.value_type();
@@ -354,35 +352,102 @@ impl Emitter<'_, '_> {
         (0..count).map(one).collect()
     }
 
-    /// Stores an element for each lane that is meant.
-    fn store_parts(&mut self, access: Access, buffer: u32, index: ValueId, value: ValueId, item: Item) {
-        let Access::Item(id) = access else { return };
+    /// Whether stores of lanes are one of vectors.
+    pub(super) fn is_stored_side_by_side(&self, buffer: u32, index: ValueId) -> bool {
         let element = self.shape.kernel.buffers[buffer as usize].element();
-        let side_by_side =
-            self.shape.kernel.stride(index) == Some(1) && !matches!(element, Element::F16 | Element::BF16);
-        if !side_by_side {
-            self.effect_by_lane(id, &item);
-            return;
-        }
-        let parts = self.vector(value);
-        let flags = self.flags_of(buffer, access);
+        self.shape.kernel.stride(index) == Some(1) && !matches!(element, Element::F16 | Element::BF16)
+    }
+
+    /// Whether atomics of lanes are one of vectors: where nobody wants to know what was there before.
+    pub(super) fn is_updated_side(&self, id: ItemId) -> bool {
+        let kernel = self.shape.kernel;
+        let Item::Atomic { op, buffer, index, .. } = kernel.item(id) else { return false };
+        let has_form = match op {
+            AtomicOp::Add | AtomicOp::Sub | AtomicOp::Min | AtomicOp::Max => true,
+            AtomicOp::And | AtomicOp::Or | AtomicOp::Xor => true,
+            AtomicOp::Exchange | AtomicOp::CompareExchange | AtomicOp::Load | AtomicOp::Store => false,
+        };
+        let is_own = kernel.buffers[buffer as usize].access() == BufferAccess::Workgroup;
+        has_form
+            && kernel.stride(index) == Some(1)
+            && self.shape.result(id, 0).is_none()
+            && (is_own || self.target.exchange_vectors)
+    }
+
+    /// Updates an element for each lane that is meant, a vector of them at once: others see it happen to each of them.
+    fn update_side(&mut self, id: ItemId, op: AtomicOp, (buffer, index): (u32, ValueId), parts: &Parts) {
+        let decl = &self.shape.kernel.buffers[buffer as usize];
+        let (ty, is_own) = (decl.element().value_type(), decl.access() == BufferAccess::Workgroup);
+        let flags = self.flags_of(buffer, Access::Item(id));
+        let update = |e: &mut Self, address: ir::Value| {
+            for (offset, value) in (0..).step_by(BYTES as usize).zip(parts) {
+                let old = e.load_lanes(ty, flags, address, offset);
+                if is_own {
+                    let new = e.combine(op, ty, old, old, *value);
+                    e.b.ins().store(flags, new, address, offset);
+                } else {
+                    let address = e.b.ins().iadd_imm_s(address, i64::from(offset));
+                    e.exchange_until(flags, address, old, |e, old| e.combine(op, ty, old, old, *value));
+                }
+            }
+        };
+        let item = self.shape.kernel.item(id);
+        self.act_side(id, &item, (buffer, index), !is_own, update);
+    }
+
+    /// Replaces a vector by another one that is made of it, when nobody comes between.
+    fn exchange_until(
+        &mut self,
+        flags: MemFlagsData,
+        address: ir::Value,
+        old: ir::Value,
+        make: impl FnOnce(&mut Self, ir::Value) -> ir::Value,
+    ) {
+        let ty = self.b.func.dfg.value_type(old);
+        let [again, done] = [0; 2].map(|_| self.b.create_block());
+        self.b.ins().jump(again, &[old.into()]);
+        self.b.switch_to_block(again);
+        let old = self.b.append_block_param(again, ty);
+        let new = make(self, old);
+        let [old, new] = [old, new].map(|vector| self.retype(I128, vector));
+        let seen = self.b.ins().atomic_cas(flags.with_aligned(), address, old, new);
+        let is_same = self.icmp(IntCC::Equal, seen, old);
+        let seen = self.retype(ty, seen);
+        self.b.ins().brif(is_same, done, &[], again, &[seen.into()]);
+        self.b.switch_to_block(done);
+    }
+
+    /// Acts on elements that follow each other at once, where all lanes are meant, all are inside, and vectors are aligned
+    /// if they must be; else lane by lane.
+    fn act_side(
+        &mut self,
+        id: ItemId,
+        item: &Item,
+        (buffer, index): (u32, ValueId),
+        must_align: bool,
+        act: impl FnOnce(&mut Self, ir::Value),
+    ) {
+        let access = Access::Item(id);
         let (address, _) = self.address(access, buffer, index);
         let inside = (!self.proven.contains(&access)).then(|| self.is_inside(buffer, index, 1));
         let all = self.mask().map(|mask| self.all(&mask));
-        let cond = match (inside, all) {
-            (None, None) => return self.store_side(element, flags, address, &parts),
-            (Some(inside), Some(all)) => self.b.ins().band(inside, all),
-            (Some(cond), None) | (None, Some(cond)) => cond,
+        let aligned = must_align.then(|| {
+            let rest = self.b.ins().band_imm_u(address, i64::from(BYTES - 1));
+            self.b.ins().icmp_imm_u(IntCC::Equal, rest, 0)
+        });
+        let conditions = [inside, all, aligned].into_iter().flatten();
+        let Some(cond) = conditions.reduce(|a, b| self.b.ins().band(a, b)) else {
+            return act(self, address);
         };
         let [then, otherwise, join] = [0; 3].map(|_| self.b.create_block());
         self.b.ins().brif(cond, then, &[], otherwise, &[]);
         let mark = self.log.len();
         self.b.switch_to_block(then);
-        self.store_side(element, flags, address, &parts);
+        act(self, address);
         self.b.ins().jump(join, &[]);
         self.forget(mark);
         self.b.switch_to_block(otherwise);
-        self.effect_by_lane(id, &item);
+        self.effect_by_lane(id, item);
         self.b.ins().jump(join, &[]);
         self.forget(mark);
         self.b.switch_to_block(join);
