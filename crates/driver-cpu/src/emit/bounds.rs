@@ -5,9 +5,11 @@
 //! these are inside their buffers a version of the run without those checks is taken, else one with all of them.
 //!
 //! Largest values are 64-bit numbers no larger than the largest `u32`. The operators that are followed only make values
-//! smaller where they wrap, so a bound computed without wrapping is right; a difference is not followed.
+//! smaller where they wrap, so a bound computed without wrapping is right. A difference is followed where a condition says
+//! that it does not wrap, as in `if x > 0 { .. a[x - 1] .. }`. Of an `i32` its bits are meant, as a `u32`: what it becomes
+//! where it is an index.
 
-use super::conditions::{Terms, comparison, swapped};
+use super::conditions::{Terms, compared, comparison, swapped};
 use super::{Emitter, Span};
 use crate::shape::Level;
 use cranelift_codegen::ir::condcodes::IntCC;
@@ -41,6 +43,8 @@ struct Fact {
     row: ValueId,
     bound: ValueId,
     strict: bool,
+    /// Whether they are compared as `i32`.
+    signed: bool,
 }
 
 /// The search for accesses in a run.
@@ -203,15 +207,19 @@ impl Emitter<'_, '_> {
         search.guarded.push(access);
     }
 
-    /// What a condition says about `u32` rows where it holds, or does not.
+    /// What a condition says about rows where it holds, or does not.
     fn facts(&self, cond: ValueId, holds: bool, facts: &mut Vec<Fact>) {
         let kernel = self.shape.kernel;
         for leaf in Terms::of(kernel, cond, holds).leaves {
-            let Some((op, a, b)) = comparison(kernel, leaf) else { continue };
+            let Some((op, ty @ (Type::U32 | Type::I32), a, b)) = compared(kernel, leaf) else { continue };
+            let signed = ty.is_signed();
             for (op, row, bound) in [(op, a, b), (swapped(op), b, a)] {
                 match op {
-                    BinOp::Lt => facts.push(Fact { row, bound, strict: true }),
-                    BinOp::Le | BinOp::Eq => facts.push(Fact { row, bound, strict: false }),
+                    BinOp::Lt => facts.push(Fact { row, bound, strict: true, signed }),
+                    BinOp::Le | BinOp::Eq => facts.push(Fact { row, bound, strict: false, signed }),
+                    BinOp::Ne if !signed && self.number(row) == Some(0) => {
+                        facts.push(Fact { row, bound, strict: true, signed })
+                    }
                     _ => {}
                 }
             }
@@ -232,13 +240,14 @@ impl Emitter<'_, '_> {
         let (mut before, mut after) = (Vec::new(), Vec::new());
         self.facts(guard, true, &mut before);
         self.facts(again, true, &mut after);
-        for fact in after {
+        for fact in after.into_iter().filter(|fact| !fact.signed) {
             for k in (0..next.len()).filter(|k| next[*k] == fact.row) {
                 let Some(row) = self.shape.param(id, k) else { continue };
                 // What stays the same around the loop is not a parameter or made of one: it stands outside.
                 let outside = self.shape.is_outside(fact.bound, id);
                 let met = before.iter().any(|other| {
-                    other.row == first[k] && other.bound == fact.bound && (other.strict || !fact.strict)
+                    let is_same = other.row == first[k] && other.bound == fact.bound && !other.signed;
+                    is_same && (other.strict || !fact.strict)
                 });
                 if outside && (met || self.is_less(first[k], fact.bound, fact.strict)) {
                     facts.push(Fact { row, ..fact });
@@ -257,18 +266,27 @@ impl Emitter<'_, '_> {
 
     fn number(&self, row: ValueId) -> Option<u64> {
         match self.shape.kernel.value(row) {
-            Value::Const(literal @ Literal::U32(_)) => Some(literal.bits()),
+            Value::Const(literal @ (Literal::U32(_) | Literal::I32(_))) => Some(literal.bits()),
             _ => None,
         }
     }
 
-    /// The largest value of a `u32` row in this workgroup, if something can be said about it.
+    /// Whether a condition says that a row is at least as large as a number.
+    fn is_at_least(&self, row: ValueId, least: u64, facts: &[Fact]) -> bool {
+        facts.iter().rev().take(NEAREST).filter(|fact| fact.bound == row).any(|fact| {
+            let Some(number) = self.number(fact.row) else { return false };
+            let is_negative = fact.signed && number > i32::MAX as u64;
+            !is_negative && number + u64::from(fact.strict) >= least
+        })
+    }
+
+    /// The largest value of a row in this workgroup, if something can be said about it.
     fn largest(&mut self, row: ValueId, depth: u32, search: &mut Search) -> Option<Largest> {
         if let Some(number) = self.number(row) {
             return Some(Largest::Known(number));
         }
         let value = self.shape.kernel.value(row);
-        if value.ty() != Type::U32 || depth == 0 || search.budget == 0 {
+        if !matches!(value.ty(), Type::U32 | Type::I32) || depth == 0 || search.budget == 0 {
             return None;
         }
         search.budget -= 1;
@@ -278,10 +296,10 @@ impl Emitter<'_, '_> {
         }
         let mut found = self.largest_of(row, value, depth - 1, search);
         let near = search.facts.iter().rev().take(NEAREST);
-        let facts: Vec<Fact> = near.filter(|fact| fact.row == row).copied().collect();
+        let facts: Vec<Fact> = near.filter(|fact| fact.row == row && !fact.signed).copied().collect();
         for fact in facts {
             let Some(bound) = self.largest(fact.bound, depth - 1, search) else { continue };
-            let bound = if fact.strict { self.one_less(bound) } else { bound };
+            let bound = if fact.strict { self.less(bound, 1) } else { bound };
             found = Some(match found {
                 Some(other) => self.smaller(other, bound),
                 None => bound,
@@ -302,13 +320,17 @@ impl Emitter<'_, '_> {
             }
             Value::SubgroupLane => Some(Largest::Known(u64::from(self.shape.kernel.subgroup_size) - 1)),
             Value::Load { buffer, .. } => self.largest_element(buffer),
-            Value::Binary { op, a, b, .. } => self.largest_binary(op, a, b, depth, search),
+            Value::Binary { op, ty, a, b } if ty == Type::U32 || is_same_unsigned(op) => {
+                self.largest_binary(op, a, b, depth, search)
+            }
             Value::Unary { op: UnOp::Popcount | UnOp::Clz | UnOp::Ctz, .. } => Some(Largest::Known(64)),
             Value::Select { a, b, .. } => {
                 let (a, b) = (self.largest(a, depth, search)?, self.largest(b, depth, search)?);
                 Some(self.larger(a, b))
             }
             Value::Cast { from: Type::Bool, .. } => Some(Largest::Known(1)),
+            // It has the same bits, so nothing is followed any further.
+            Value::Cast { from: Type::U32 | Type::I32, a, .. } => self.largest(a, depth + 1, search),
             Value::Param { item, index, .. } | Value::Out { item, index, .. } => {
                 self.largest_result(row, item, index as usize, depth, search)
             }
@@ -366,6 +388,11 @@ impl Emitter<'_, '_> {
                 let (a, b) = (self.largest(a, depth, search)?, self.largest(b, depth, search)?);
                 Some(self.combine_largest(a, b, u64::saturating_add, |e, a, b| e.b.ins().iadd(a, b)))
             }
+            BinOp::Sub => {
+                let by = constant.filter(|by| self.is_at_least(a, *by, &search.facts))?;
+                let a = self.largest(a, depth, search)?;
+                Some(self.less(a, by))
+            }
             BinOp::Mul => {
                 let (a, b) = (self.largest(a, depth, search)?, self.largest(b, depth, search)?);
                 Some(self.combine_largest(a, b, u64::saturating_mul, |e, a, b| e.b.ins().imul(a, b)))
@@ -400,7 +427,7 @@ impl Emitter<'_, '_> {
             },
             BinOp::Div | BinOp::SatSub => self.largest(a, depth, search),
             BinOp::Rem => {
-                let rest = self.largest(b, depth, search).map(|divisor| self.one_less(divisor));
+                let rest = self.largest(b, depth, search).map(|divisor| self.less(divisor, 1));
                 match (self.largest(a, depth, search), rest) {
                     (Some(a), Some(rest)) => Some(self.smaller(a, rest)),
                     (a, rest) => a.or(rest),
@@ -443,14 +470,14 @@ impl Emitter<'_, '_> {
         Largest::Computed(self.b.ins().umax(a, b))
     }
 
-    /// The largest value below a bound. Below 0 there is none, and nothing that would have it is reached.
-    fn one_less(&mut self, bound: Largest) -> Largest {
+    /// A bound made less by a number. Below 0 there is nothing, and nothing that would have it is reached.
+    fn less(&mut self, bound: Largest, by: u64) -> Largest {
         match bound {
-            Largest::Known(bound) => Largest::Known(bound.saturating_sub(1)),
+            Largest::Known(bound) => Largest::Known(bound.saturating_sub(by)),
             Largest::Computed(bound) => {
-                let one = self.b.ins().iconst(I64, 1);
-                let bound = self.b.ins().umax(bound, one);
-                Largest::Computed(self.b.ins().iadd_imm_s(bound, -1))
+                let least = self.b.ins().iconst(I64, by as i64);
+                let bound = self.b.ins().umax(bound, least);
+                Largest::Computed(self.b.ins().iadd_imm_s(bound, -(by as i64)))
             }
         }
     }
@@ -461,4 +488,10 @@ impl Emitter<'_, '_> {
             Largest::Computed(value) => value,
         }
     }
+}
+
+/// Whether an operator computes the same bits of `i32` and `u32`.
+fn is_same_unsigned(op: BinOp) -> bool {
+    use BinOp::{Add, BitAnd, BitOr, BitXor, Mul, Shl, Sub};
+    matches!(op, Add | Sub | Mul | Shl | BitAnd | BitOr | BitXor)
 }

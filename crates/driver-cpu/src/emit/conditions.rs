@@ -87,17 +87,23 @@ impl Terms {
 
 /// The comparison that a leaf makes of two `u32` rows, such that it holds.
 pub(super) fn comparison(kernel: &Kernel, leaf: (ValueId, bool)) -> Option<(BinOp, ValueId, ValueId)> {
-    let Value::Binary { op, ty: Type::U32, a, b } = kernel.value(leaf.0) else { return None };
-    let op = match (op, leaf.1) {
-        (BinOp::Lt | BinOp::Le | BinOp::Gt | BinOp::Ge | BinOp::Eq, true) => op,
-        (BinOp::Lt, false) => BinOp::Ge,
-        (BinOp::Le, false) => BinOp::Gt,
-        (BinOp::Gt, false) => BinOp::Le,
-        (BinOp::Ge, false) => BinOp::Lt,
-        (BinOp::Ne, false) => BinOp::Eq,
+    let (op, ty, a, b) = compared(kernel, leaf)?;
+    (ty == Type::U32 && op != BinOp::Ne).then_some((op, a, b))
+}
+
+/// The comparison that a leaf makes of two rows of a type, such that it holds.
+pub(super) fn compared(kernel: &Kernel, leaf: (ValueId, bool)) -> Option<(BinOp, Type, ValueId, ValueId)> {
+    let Value::Binary { op, ty, a, b } = kernel.value(leaf.0) else { return None };
+    let opposite = match op {
+        BinOp::Lt => BinOp::Ge,
+        BinOp::Le => BinOp::Gt,
+        BinOp::Gt => BinOp::Le,
+        BinOp::Ge => BinOp::Lt,
+        BinOp::Eq => BinOp::Ne,
+        BinOp::Ne => BinOp::Eq,
         _ => return None,
     };
-    Some((op, a, b))
+    Some((if leaf.1 { op } else { opposite }, ty, a, b))
 }
 
 /// The same comparison with its operands swapped.
