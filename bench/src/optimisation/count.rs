@@ -35,12 +35,14 @@ pub(crate) struct Counter {
 }
 
 impl Counter {
-    /// Finds out whether valgrind is installed.
+    /// Finds out whether valgrind is installed and can run this tool.
     pub(crate) fn find() -> Result<Counter> {
+        let tool = std::env::current_exe()?;
         let mut valgrind = Command::new("valgrind");
-        let version = valgrind.arg("--version").stdout(Stdio::null()).stderr(Stdio::null()).status();
-        ensure!(version.context("valgrind is not installed")?.success(), "valgrind does not run");
-        Ok(Counter { tool: std::env::current_exe()? })
+        valgrind.arg("--tool=none").arg(&tool).arg("--list").stdin(Stdio::null());
+        let ran = valgrind.output().context("valgrind is not installed")?.status.success();
+        ensure!(ran, "valgrind cannot run this tool: build it with RUSTFLAGS=\"-C target-cpu=x86-64-v3\"");
+        Ok(Counter { tool })
     }
 
     /// The instructions of a launch of a kernel, as it is and optimised.
