@@ -11,7 +11,7 @@
 //! The search is optimistic: a row may have any stride until something says which one it has, and two that disagree are
 //! none. No row changes its mind more than twice, so the cost is linear in the kernel.
 
-use crate::columns::{NO_STRIDE, Values};
+use crate::columns::{NO_STRIDE, Values, op};
 use crate::flow::Flow;
 use crate::kernel::{Id, Item, Value, ValueId};
 use std::cell::LazyCell;
@@ -22,7 +22,7 @@ use vyre_foundation::{Axis, BinOp, Type, UnOp};
 enum Stride {
     /// Nothing speaks against any stride yet.
     Any,
-    By(i64),
+    By(i32),
     None,
 }
 
@@ -108,19 +108,28 @@ impl Affine<'_> {
 
     fn binary(&self, op: BinOp, ty: Type, a: ValueId, b: ValueId) -> Stride {
         let (by_a, by_b) = (self.of(a), self.of(b));
-        match (op, self.constant(a), self.constant(b)) {
-            (BinOp::Add, _, _) => sum(by_a, by_b, ty),
-            (BinOp::Sub, _, _) => sum(by_a, scaled(by_b, -1, ty), ty),
-            (BinOp::Mul, _, Some(factor)) => scaled(by_a, factor as i64, ty),
-            (BinOp::Mul, Some(factor), _) => scaled(by_b, factor as i64, ty),
-            (BinOp::Shl, _, Some(count)) => scaled(by_a, 1 << (count as u32 & (ty.bits() - 1)), ty),
-            _ => both(same(by_a), same(by_b)),
-        }
+        let found = match op {
+            BinOp::Add => Some(sum(by_a, by_b, ty)),
+            BinOp::Sub => Some(sum(by_a, scaled(by_b, -1, ty), ty)),
+            BinOp::Mul => {
+                let by_factor =
+                    |stride, factor: ValueId| Some(scaled(stride, self.constant(factor)? as i64, ty));
+                by_factor(by_a, b).or_else(|| by_factor(by_b, a))
+            }
+            BinOp::Shl => {
+                let power = |count: u64| 1 << (count as u32 & (ty.bits() - 1));
+                self.constant(b).map(|count| scaled(by_a, power(count), ty))
+            }
+            _ => None,
+        };
+        found.unwrap_or_else(|| both(same(by_a), same(by_b)))
     }
 
     fn constant(&self, row: ValueId) -> Option<u64> {
-        match self.values.get(row) {
-            Value::Const(literal) => Some(literal.bits()),
+        // Looked at first: large kernels have their columns far from each other.
+        let is_constant = self.values.kind[row.index()] & 0xff == op::CONST;
+        match is_constant.then(|| self.values.get(row)) {
+            Some(Value::Const(literal)) => Some(literal.bits()),
             _ => None,
         }
     }
@@ -168,7 +177,7 @@ fn where_same<const N: usize>(conds: [Stride; N], then: Stride) -> Stride {
 
 fn sum(a: Stride, b: Stride, ty: Type) -> Stride {
     match (a, b) {
-        (Stride::By(a), Stride::By(b)) => wrapped(a.wrapping_add(b), ty),
+        (Stride::By(a), Stride::By(b)) => wrapped(i64::from(a) + i64::from(b), ty),
         (Stride::None, _) | (_, Stride::None) => Stride::None,
         _ => Stride::Any,
     }
@@ -176,7 +185,7 @@ fn sum(a: Stride, b: Stride, ty: Type) -> Stride {
 
 fn scaled(stride: Stride, factor: i64, ty: Type) -> Stride {
     match stride {
-        Stride::By(by) => wrapped(by.wrapping_mul(factor), ty),
+        Stride::By(by) => wrapped(i64::from(by).wrapping_mul(factor), ty),
         other => other,
     }
 }
@@ -185,7 +194,7 @@ fn scaled(stride: Stride, factor: i64, ty: Type) -> Stride {
 fn wrapped(by: i64, ty: Type) -> Stride {
     let by = if ty.bits() == 32 { i64::from(by as i32) } else { by };
     match i32::try_from(by) {
-        Ok(short) if short as u32 != NO_STRIDE => Stride::By(by),
+        Ok(by) if by as u32 != NO_STRIDE => Stride::By(by),
         _ => Stride::None,
     }
 }

@@ -30,9 +30,14 @@ impl Builder {
     pub(crate) const ROOT: RegionId = RegionId(0);
 
     pub(crate) fn new() -> Builder {
+        Builder::with_room(0)
+    }
+
+    /// A builder with room for so many rows.
+    pub(crate) fn with_room(rows: usize) -> Builder {
         Builder {
-            values: Vec::new(),
-            early: Vec::new(),
+            values: Vec::with_capacity(rows),
+            early: Vec::with_capacity(rows),
             known: FxHashMap::default(),
             indexed: 0,
             items: Vec::new(),

@@ -96,6 +96,13 @@ pub const fn kind(op: u32, variant: u32, operand: Type, result: Type) -> u32 {
 }
 
 impl Values {
+    /// No rows yet, with room for so many. What is known about rows when all of them are there takes none.
+    pub(crate) fn with_room(rows: usize) -> Values {
+        let column = || Vec::with_capacity(rows);
+        let args = [0; 3].map(|_| column());
+        Values { kind: column(), args, level: column(), ..Values::default() }
+    }
+
     pub(crate) fn push(&mut self, value: Value) {
         let none = [0; 3];
         let u32s = Type::U32;

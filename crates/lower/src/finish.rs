@@ -50,7 +50,7 @@ pub(crate) fn finish(
         all_tags: tags,
         items: Vec::new(),
         regions: Vec::new(),
-        parts: Parts::default(),
+        parts: Parts { values: Values::with_room(builder.values.len()), ..Parts::default() },
     };
     finisher.kept = finisher.mark();
     finisher.region(Builder::ROOT);

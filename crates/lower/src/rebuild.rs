@@ -103,7 +103,7 @@ pub fn rebuild(kernel: &Kernel, edit: &Edit) -> Kernel {
     let mut rebuilding = Rebuilding {
         kernel,
         edit,
-        builder: Builder::new(),
+        builder: Builder::with_room(edit.rows.len()),
         new_row: vec![columns::NONE; edit.rows.len()],
         new_item: vec![None; kernel.items.len()],
         bodies: vec![Builder::ROOT; kernel.items.len()],

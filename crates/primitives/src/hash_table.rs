@@ -68,22 +68,38 @@ pub fn insert_or_find<A: access::Atomic>(
     id: Value<u32>,
     same: impl FnOnce(Value<u32>) -> Value<bool>,
 ) -> Value<u32> {
-    insert_or_find_by(k, table, hash, id, same, |_| true.into())
+    insert_or_find_from(k, table, Start { near: hash, hash }, id, same, |_| true.into())
 }
 
-/// As [`insert_or_find`], but a larger id with an equal key gives way only if `gives_way(other)` holds, which is the same
-/// for all that are inserted between two barriers: it is how what came before the last barrier stays.
-pub fn insert_or_find_by<A: access::Atomic>(
+/// Where a key is looked for: first in [`NEAR`] slots from a place on, then from the one that its hash names.
+///
+/// A hash alone leads everywhere: a table that does not fit a cache makes an invocation wait for memory, and takes its slots
+/// away from other cores. Keys that are inserted one after the other and have places side by side stay side by side.
+#[derive(Clone, Copy, Debug)]
+pub struct Start {
+    /// The same for equal keys, and the same for few others.
+    pub near: Value<u32>,
+    /// The same for equal keys.
+    pub hash: Value<u32>,
+}
+
+/// How many slots are tried near the place of a key.
+pub const NEAR: u32 = 8;
+
+/// As [`insert_or_find`], but from the place of the key on, and a larger id with an equal key gives way only if
+/// `gives_way(other)` holds, which is the same for all that are inserted between two barriers: it is how what came before
+/// the last barrier stays.
+pub fn insert_or_find_from<A: access::Atomic>(
     k: &Kernel,
     table: Buffer<u32, A>,
-    hash: Value<u32>,
+    start: Start,
     id: Value<u32>,
     same: impl FnOnce(Value<u32>) -> Value<bool>,
     gives_way: impl FnOnce(Value<u32>) -> Value<bool>,
 ) -> Value<u32> {
     let found = k.var("slot", NONE);
     let entry = id + 1;
-    each_slot(k, table, hash, |slot| {
+    each_slot(k, table, start, |slot| {
         let there = k.var("there", table.atomic_load(slot));
         // Looked at first: most slots on the way are taken, and writing would take them away from other cores.
         k.if_(there.get().eq(0), || there.set(table.atomic_compare_exchange(slot, 0, entry)));
@@ -114,7 +130,7 @@ pub fn lookup<A: access::Load>(
     same: impl FnOnce(Value<u32>) -> Value<bool>,
 ) -> Value<u32> {
     let found = k.var("slot", NONE);
-    each_slot(k, table, hash, |slot| {
+    each_slot(k, table, Start { near: hash, hash }, |slot| {
         let there = table.load(slot);
         k.if_(there.eq(0), || k.break_());
         k.if_(same(there - 1), || {
@@ -125,15 +141,17 @@ pub fn lookup<A: access::Load>(
     found.get()
 }
 
-/// Goes through the slots from the one that a hash names on, each once.
+/// Goes through the slots, each at least once.
 fn each_slot<A: access::Access>(
     k: &Kernel,
     table: Buffer<u32, A>,
-    hash: Value<u32>,
+    start: Start,
     body: impl FnOnce(Value<u32>),
 ) {
     let mask = table.len() - 1;
-    k.for_named("step", 0, table.len(), |step| body((hash + step) & mask));
+    k.for_named("step", 0, table.len() + NEAR, |step| {
+        body((step.lt(NEAR).select(start.near, start.hash) + step) & mask);
+    });
 }
 
 /// A hash of some words. It is the same as [`hash_of`] on the host.

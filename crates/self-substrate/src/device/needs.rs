@@ -72,7 +72,10 @@ impl Machine<'_> {
 
     fn need(&self, round: Round, node: Value<u32>) {
         let k = self.k;
-        k.if_(bitset::set(self.needed, node), || round.push(k, node));
+        // Looked at first: many rows are needed more than once, and writing would take the word away from other cores.
+        k.if_(!bitset::test_shared(self.needed, node), || {
+            k.if_(bitset::set(self.needed, node), || round.push(k, node));
+        });
     }
 
     fn need_row(&self, round: Round, row: Value<u32>) {

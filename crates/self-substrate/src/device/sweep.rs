@@ -492,8 +492,9 @@ impl<'m, 'k> Sweep<'m, 'k> {
                 let is_row = row.ge(m.own()).or(other.lt(m.own()));
                 is_row.and(m.rank.load(other).eq(level))
             };
-            let hash = hash_table::hash(own);
-            let slot = hash_table::insert_or_find_by(k, m.table, hash, row, same, gives_way);
+            // There are two slots for a row. Equal rows have equal operands, and few rows have the same first one.
+            let start = hash_table::Start { near: own[1] * 2, hash: hash_table::hash(own) };
+            let slot = hash_table::insert_or_find_from(k, m.table, start, row, same, gives_way);
             k.if_(slot.eq(hash_table::NONE), || m.overflow()).else_(|| m.link.store(row, SLOT | slot));
         });
     }
