@@ -6,11 +6,12 @@ pub(crate) mod spirv;
 use crate::memory;
 use anyhow::{Context as _, Result, bail};
 use rows::Rows;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 use vyre_driver::Optimization;
 use vyre_driver::registry::optimizer;
 use vyre_driver_cpu::{CpuBackend, CpuOptions};
-use vyre_self_substrate::{Options, optimize, optimize_on};
+use vyre_self_substrate::{Device, Options, optimize};
 
 /// The shapes that are measured: rows, and in how many layers.
 const SHAPES: [(usize, usize); 12] = [
@@ -52,17 +53,17 @@ pub(crate) struct Passes {
 
 /// Measures all shapes.
 pub(crate) fn measure(threads: &[usize], turns: usize) -> Result<Vec<Passes>> {
-    let backends: Vec<(usize, CpuBackend)> = threads
+    let devices: Vec<(usize, Device)> = threads
         .iter()
         .map(|threads| {
             let options = CpuOptions { threads: *threads, ..CpuOptions::default() };
-            Ok((*threads, CpuBackend::with_options(options)?))
+            Ok((*threads, Device::new(Arc::new(CpuBackend::with_options(options)?))))
         })
         .collect::<Result<_>>()?;
-    SHAPES.into_iter().map(|(rows, layers)| passes(&backends, rows, layers, turns)).collect()
+    SHAPES.into_iter().map(|(rows, layers)| passes(&devices, rows, layers, turns)).collect()
 }
 
-fn passes(backends: &[(usize, CpuBackend)], rows: usize, layers: usize, turns: usize) -> Result<Passes> {
+fn passes(devices: &[(usize, Device)], rows: usize, layers: usize, turns: usize) -> Result<Passes> {
     let kernel = Rows::new(rows, layers).kernel();
     let chosen = optimizer().context("no optimizer is linked in")?;
     let turns = if rows > MANY { turns.min(2) } else { turns };
@@ -70,7 +71,7 @@ fn passes(backends: &[(usize, CpuBackend)], rows: usize, layers: usize, turns: u
         rows: kernel.values.len(),
         levels: layers,
         host: Vec::new(),
-        device: backends.iter().map(|(threads, _)| (*threads, Vec::new())).collect(),
+        device: devices.iter().map(|(threads, _)| (*threads, Vec::new())).collect(),
         not_improved: Vec::new(),
         chosen: Vec::new(),
         bytes: [0; 2],
@@ -89,9 +90,9 @@ fn passes(backends: &[(usize, CpuBackend)], rows: usize, layers: usize, turns: u
         if layers > DEEP {
             continue;
         }
-        for ((_, backend), (_, times)) in backends.iter().zip(&mut passes.device) {
+        for ((_, device), (_, times)) in devices.iter().zip(&mut passes.device) {
             let begun = Instant::now();
-            let (found, bytes) = memory::most(|| optimize_on(backend, &kernel, Optimization::On));
+            let (found, bytes) = memory::most(|| device.optimize(&kernel, Optimization::On));
             let found = found?;
             let all = begun.elapsed();
             passes.bytes[1] = bytes;
@@ -100,8 +101,8 @@ fn passes(backends: &[(usize, CpuBackend)], rows: usize, layers: usize, turns: u
                 bail!("{rows} rows are not optimised by the device as on the host");
             }
         }
-        if let Some((_, backend)) = backends.last() {
-            let found = optimize_on(backend, &kernel, Optimization::Off)?;
+        if let Some((_, device)) = devices.last() {
+            let found = device.optimize(&kernel, Optimization::Off)?;
             passes.not_improved.push(found.stats.passes[0].time);
         }
     }

@@ -16,7 +16,7 @@ use vyre_driver::{Optimization, Timing};
 use vyre_foundation::Program;
 use vyre_lower::{Edit, Kernel, raise, rebuild};
 use vyre_self_substrate::rules::RULES;
-use vyre_self_substrate::{OnDevice, Options, Pass, Stats, optimize_on, optimize_watched};
+use vyre_self_substrate::{Device, OnDevice, Options, Pass, Stats, optimize_watched};
 
 pub(crate) fn command(args: &OptArgs) -> ExitCode {
     match opt(args) {
@@ -48,7 +48,9 @@ fn opt(args: &OptArgs) -> Result<(), Failure> {
     };
     let optimized = match args.backend {
         None => optimize_watched(kernel, &Options { fuel: args.opt_fuel }, watch),
-        Some(backend) => optimize_on(&*run::start(backend, Float::Exact)?, kernel, Optimization::On)?,
+        Some(backend) => {
+            Device::new(run::start(backend, Float::Exact)?).optimize(kernel, Optimization::On)?
+        }
     };
     let program = raise(&optimized.kernel);
     dump("optimized", &program);

@@ -17,15 +17,15 @@ pub mod row;
 pub mod rules;
 mod stats;
 
-pub use device::optimize_on;
+pub use device::Device;
 pub use stats::{OnDevice, Pass, Stats};
 
 use host::{Control, Levels, Simplifier, needed};
 use row::Row;
 use rustc_hash::FxHashMap;
-use std::sync::{Arc, LazyLock};
+use std::sync::LazyLock;
 use std::time::Instant;
-use vyre_driver::{Feature, Optimization, Requirements, VyreBackend, acquire_preferred};
+use vyre_driver::{Feature, Optimization, Requirements, acquire_preferred};
 use vyre_foundation::{BinOp, Type, arith, float_env};
 use vyre_lower::columns::{self, op};
 use vyre_lower::{Edit, Fate, Id, Kernel, Value, ValueId, rebuild};
@@ -43,9 +43,9 @@ const MANY_TO_A_LEVEL: usize = 500;
 
 /// The device that large kernels are optimised on: the best one that is linked in, if more than one core or lane works
 /// there.
-static DEVICE: LazyLock<Option<Arc<dyn VyreBackend>>> = LazyLock::new(|| {
+static DEVICE: LazyLock<Option<Device>> = LazyLock::new(|| {
     let acquired = acquire_preferred(&Requirements::new().feature(Feature::ExactFloats)).ok()?;
-    Some(acquired.backend).filter(|backend| backend.profile().limits.parallelism > 1)
+    (acquired.backend.profile().limits.parallelism > 1).then(|| Device::new(acquired.backend))
 });
 
 /// A kernel improved where that is faster.
@@ -53,7 +53,7 @@ fn improved(kernel: &Kernel) -> Optimized {
     let rows = kernel.values.len();
     let levels = || kernel.values.level.iter().max().map_or(1, |level| *level as usize + 1);
     let device = if rows >= MANY_ROWS && rows / levels() >= MANY_TO_A_LEVEL { DEVICE.as_ref() } else { None };
-    let optimized = device.map(|device| optimize_on(&**device, kernel, Optimization::On));
+    let optimized = device.map(|device| device.optimize(kernel, Optimization::On));
     match optimized {
         Some(Ok(optimized)) => optimized,
         Some(Err(error)) => {

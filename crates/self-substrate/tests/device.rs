@@ -4,17 +4,25 @@
 //! begins.
 
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use vyre_conform::{DEFAULT_SIZE, generate};
-use vyre_driver::{Optimization, ReferenceBackend, VyreBackend};
+use vyre_driver::{
+    Batch, CompileOptions, CompiledPipeline, Deadline, DeviceProfile, Feature, Generation, Health,
+    Optimization, Outcome, Pending, RawHandle, ReferenceBackend, Result, Telemetry, Unit, VyreBackend,
+};
 use vyre_driver_cpu::{CpuBackend, CpuOptions};
 use vyre_foundation::rng::SplitMix64;
 use vyre_foundation::{Axis, BinOp, BufferDecl, Element, Literal, Program, Type};
 use vyre_lower::{Id, Item, Kernel, KernelBuilder, Value, lower, raise};
-use vyre_self_substrate::{Options, Stats, device, optimize, optimize_on};
+use vyre_self_substrate::{Device, Options, Stats, device, optimize};
 
-fn cpu(threads: usize) -> CpuBackend {
+fn cpu_backend(threads: usize) -> CpuBackend {
     let options = CpuOptions { threads, cache_folder: None, share_from: 0, ..CpuOptions::default() };
     CpuBackend::with_options(options).expect("a CPU")
+}
+
+fn cpu(threads: usize) -> Device {
+    Device::new(Arc::new(cpu_backend(threads)))
 }
 
 /// What was done, without where and how long.
@@ -31,10 +39,9 @@ fn counts(stats: &Stats) -> Vec<usize> {
     [&stats.before[..], &stats.after, &own, &stats.fired].concat()
 }
 
-fn same(backend: &dyn VyreBackend, kernel: &Kernel, what: &str) {
+fn same(device: &Device, kernel: &Kernel, what: &str) {
     let host = optimize(kernel, &Options::default());
-    let found =
-        optimize_on(backend, kernel, Optimization::On).unwrap_or_else(|error| panic!("{what}: {error}"));
+    let found = device.optimize(kernel, Optimization::On).unwrap_or_else(|error| panic!("{what}: {error}"));
     assert!(found.stats.device.is_some(), "{what}: it did not run on the device");
     assert!(
         found.kernel == host.kernel,
@@ -138,30 +145,107 @@ fn the_optimizer_improves_itself() {
     same(&backend, &own, "its own program");
     // The program as it is written does the same as the improved one, which everybody gets.
     let kernel = layers(5_000, 20);
-    let [on, off] = [Optimization::On, Optimization::Off]
-        .map(|own| optimize_on(&backend, &kernel, own).expect("it runs"));
+    let [on, off] =
+        [Optimization::On, Optimization::Off].map(|own| backend.optimize(&kernel, own).expect("it runs"));
     assert_eq!((&on.kernel, counts(&on.stats)), (&off.kernel, counts(&off.stats)));
 }
 
 #[test]
 fn the_reference_runs_the_passes_too() {
     for seed in [3, 4] {
-        same(&ReferenceBackend::new(), &lower(&generate(seed, 12).program), &format!("seed {seed}"));
+        same(
+            &Device::new(Arc::new(ReferenceBackend::new())),
+            &lower(&generate(seed, 12).program),
+            &format!("seed {seed}"),
+        );
     }
 }
 
 #[test]
 fn a_call_is_one_launch() {
-    let backend = cpu(2);
+    let backend = Arc::new(cpu_backend(2));
+    let device = Device::new(Arc::clone(&backend) as Arc<dyn VyreBackend>);
     let kernel = lower(&generate(7, DEFAULT_SIZE).program);
-    optimize_on(&backend, &kernel, Optimization::On).expect("it runs");
+    device.optimize(&kernel, Optimization::On).expect("it runs");
     let before = backend.telemetry().snapshot();
-    optimize_on(&backend, &kernel, Optimization::On).expect("it runs");
+    device.optimize(&kernel, Optimization::On).expect("it runs");
     let after = backend.telemetry().snapshot();
     assert_eq!(after.launches - before.launches, 1);
     // The device works in the memory of the host: columns are not copied, and what is read back are the outputs.
     assert_eq!(after.bytes_uploaded - before.bytes_uploaded, 0);
     assert_eq!((after.grid_sync_splits, after.compiles), (before.grid_sync_splits, before.compiles));
+}
+
+/// A CPU that says that its memory is not the host's.
+struct Apart {
+    cpu: CpuBackend,
+    profile: DeviceProfile,
+}
+
+impl Apart {
+    fn new() -> Apart {
+        let cpu = cpu_backend(2);
+        let features =
+            cpu.profile().features.iter().filter(|feature| *feature != Feature::HostMemory).collect();
+        let profile = DeviceProfile { features, ..cpu.profile().clone() };
+        Apart { cpu, profile }
+    }
+}
+
+impl VyreBackend for Apart {
+    fn profile(&self) -> &DeviceProfile {
+        &self.profile
+    }
+    fn compile(&self, unit: &Unit, options: &CompileOptions) -> Result<Arc<dyn CompiledPipeline>> {
+        self.cpu.compile(unit, options)
+    }
+    fn allocate(&self, bytes: u64) -> Result<RawHandle> {
+        self.cpu.allocate(bytes)
+    }
+    fn free(&self, handle: RawHandle) -> Result<()> {
+        self.cpu.free(handle)
+    }
+    fn submit(&self, batch: Batch<'static>) -> Result<Box<dyn Pending>> {
+        self.cpu.submit(batch)
+    }
+    fn run(&self, batch: Batch<'_>, deadline: Deadline) -> Result<Outcome> {
+        self.cpu.run(batch, deadline)
+    }
+    fn telemetry(&self) -> &Telemetry {
+        self.cpu.telemetry()
+    }
+    fn health(&self) -> Health {
+        self.cpu.health()
+    }
+    fn recover(&self) -> Result<Generation> {
+        self.cpu.recover()
+    }
+    fn shutdown(&self, deadline: Deadline) -> Result<()> {
+        self.cpu.shutdown(deadline)
+    }
+}
+
+#[test]
+fn columns_are_uploaded_once() {
+    let backend = Arc::new(Apart::new());
+    let device = Device::new(Arc::clone(&backend) as Arc<dyn VyreBackend>);
+    let uploaded = |kernel: &Kernel| {
+        let before = backend.telemetry().snapshot();
+        same(&device, kernel, "a kernel on a device with memory of its own");
+        let after = backend.telemetry().snapshot();
+        assert_eq!(after.launches - before.launches, 1);
+        after.bytes_uploaded - before.bytes_uploaded
+    };
+    let [first, second] = [7, 8].map(|seed| lower(&generate(seed, DEFAULT_SIZE).program));
+    let bytes = [&first, &first, &second, &first, &second].map(uploaded);
+    assert!(bytes[0] > bytes[2] && bytes[2] > 0, "the second kernel finds the rules there: {bytes:?}");
+    assert_eq!([bytes[1], bytes[3], bytes[4]], [0; 3], "what is there is not uploaded again");
+    // What was there is lost with the device.
+    backend.recover().expect("it recovers");
+    assert_eq!([&first, &first].map(uploaded), [bytes[0], 0]);
+    drop(device);
+    let counters = backend.telemetry().snapshot();
+    assert_eq!(counters.resident_allocated, counters.resident_freed, "all of it is given back");
 }
 
 #[test]
@@ -173,7 +257,7 @@ fn what_carries_too_much_is_left_to_the_host() {
     text += "} ";
     (0..300).for_each(|i| text += &format!("x[{i}] = v{i}; "));
     let kernel = lower(&Program::parse(&(text + "}")).expect("it parses"));
-    let found = optimize_on(&cpu(1), &kernel, Optimization::On).expect("it runs");
+    let found = cpu(1).optimize(&kernel, Optimization::On).expect("it runs");
     assert_eq!(found.stats.device, None);
     assert_eq!(found.kernel, optimize(&kernel, &Options::default()).kernel);
 }
@@ -184,7 +268,7 @@ fn levels_that_rise_too_far_are_left_to_the_host() {
     let mut text = String::from("program p { buffer x: read_write u32[]; let mut a = x[0]; ");
     (0..200).for_each(|i| text += &format!("for k{i} in 0..1 {{ a = a * a + {}; }} ", i + 3));
     let kernel = lower(&Program::parse(&(text + "x[0] = a; }")).expect("it parses"));
-    let found = optimize_on(&cpu(2), &kernel, Optimization::On).expect("it runs");
+    let found = cpu(2).optimize(&kernel, Optimization::On).expect("it runs");
     assert_eq!(found.stats.device, None);
     assert_eq!(found.kernel, optimize(&kernel, &Options::default()).kernel);
 }

@@ -7,6 +7,7 @@
 mod arithmetic;
 mod book;
 mod decide;
+mod kept;
 mod memory;
 mod needs;
 mod sweep;
@@ -16,13 +17,17 @@ pub(crate) use memory::tally;
 use crate::stats::{OnDevice, Pass, Stats};
 use crate::{Optimized, as_differences, known_rows, size};
 use book::Book;
+use kept::Kept;
 use memory::{Machine, ROUNDS, SECOND, mark};
-use std::sync::LazyLock;
-use std::time::Instant;
+use std::sync::{Arc, LazyLock};
+use std::time::{Duration, Instant};
 use sweep::Sweep;
-use vyre_driver::{BackendExt, DispatchConfig, DispatchOutput, Optimization, Result, VyreBackend};
-use vyre_foundation::Program;
+use vyre_driver::{
+    BackendExt, DeviceBuffer, DeviceMemory, DispatchConfig, DispatchOutput, Feature, Optimization,
+    ResidentRange, Result, VyreBackend,
+};
 use vyre_foundation::build::prelude::*;
+use vyre_foundation::{BufferAccess, BufferDecl, Program};
 use vyre_lower::columns::{Items, Values, item, op};
 use vyre_lower::{Edit, Fate, Kernel as Flat, rebuild};
 use vyre_primitives::{Compact, Frontier, Op, Scan};
@@ -118,64 +123,106 @@ impl Machine<'_> {
     }
 }
 
-/// Optimises a kernel on a device. What does not fit its program is done by the host; [`Stats::device`] says so. Whether the
-/// optimizer's own program is optimised changes nothing but its speed.
-///
-/// ```
-/// use vyre_driver::{Optimization, acquire};
-/// use vyre_foundation::Program;
-/// use vyre_lower::lower;
-/// use vyre_self_substrate::{Options, optimize, optimize_on};
-/// # use vyre_driver_cpu as _;
-///
-/// # fn main() -> Result<(), Box<dyn std::error::Error>> {
-/// let program = Program::parse("program p { buffer x: read_write u32[]; x[0] = x[0] * 8 / 8; }")?;
-/// let kernel = lower(&program);
-/// let optimized = optimize_on(&*acquire("cpu")?, &kernel, Optimization::On)?;
-/// assert_eq!(optimized.kernel, optimize(&kernel, &Options::default()).kernel);
-/// # Ok(())
-/// # }
-/// ```
-pub fn optimize_on(backend: &dyn VyreBackend, kernel: &Flat, own: Optimization) -> Result<Optimized> {
-    let counts = kernel.items.lists[1].iter().zip(&kernel.items.kind);
-    let loops = counts.filter(|(_, kind)| **kind & 0xff == item::LOOP);
-    let fits = loops.map(|(pairs, _)| *pairs).max().unwrap_or(0) <= MOST_PAIRS
-        && kernel.values.len() <= MOST_ROWS
-        && kernel.values.level.iter().max().is_none_or(|level| *level < MOST_LEVELS);
-    let optimized = if fits { on_device(backend, kernel, own)? } else { None };
-    Ok(optimized.unwrap_or_else(|| crate::optimize(kernel, &crate::Options::default())))
+/// A device that optimises kernels, and what it keeps for that.
+pub struct Device {
+    backend: Arc<dyn VyreBackend>,
+    kept: Kept,
 }
 
-fn on_device(backend: &dyn VyreBackend, kernel: &Flat, own: Optimization) -> Result<Option<Optimized>> {
-    let (values, items) = (&kernel.values, &kernel.items);
-    let known: Vec<u32> = known_rows(kernel).flat_map(|(row, is)| [row.index() as u32, is]).collect();
-    let (home, owner) = places(kernel);
-    let words: [&[u32]; 19] = [
-        &values.kind,
-        &values.args[0],
-        &values.args[1],
-        &values.args[2],
-        &values.level,
-        &known,
-        &items.kind,
-        &items.args[0],
-        &items.args[1],
-        &items.args[2],
-        &items.args[3],
-        &items.lists[0],
-        &items.lists[1],
-        &home,
-        &owner,
-        &kernel.pool,
-        &BOOK.heads,
-        &BOOK.alternatives,
-        &BOOK.code,
-    ];
-    let inputs: Vec<&[u8]> = words.iter().map(|words| bytemuck::cast_slice(words)).collect();
-    let config = config(backend, kernel).optimization(own);
-    let dispatched = Instant::now();
-    let DispatchOutput { outputs, report } = backend.dispatch_borrowed_timed(program(), &inputs, &config)?;
-    let time = dispatched.elapsed();
+impl Device {
+    /// The optimizer on this device.
+    pub fn new(backend: Arc<dyn VyreBackend>) -> Device {
+        Device { backend, kept: Kept::default() }
+    }
+
+    /// Optimises a kernel. What does not fit the program is done by the host; [`Stats::device`] says so. Whether the
+    /// optimizer's own program is optimised changes nothing but its speed.
+    ///
+    /// ```
+    /// use vyre_driver::{Optimization, acquire};
+    /// use vyre_foundation::Program;
+    /// use vyre_lower::lower;
+    /// use vyre_self_substrate::{Device, Options, optimize};
+    /// # use vyre_driver_cpu as _;
+    ///
+    /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// let program = Program::parse("program p { buffer x: read_write u32[]; x[0] = x[0] * 8 / 8; }")?;
+    /// let kernel = lower(&program);
+    /// let optimized = Device::new(acquire("cpu")?).optimize(&kernel, Optimization::On)?;
+    /// assert_eq!(optimized.kernel, optimize(&kernel, &Options::default()).kernel);
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn optimize(&self, kernel: &Flat, own: Optimization) -> Result<Optimized> {
+        let counts = kernel.items.lists[1].iter().zip(&kernel.items.kind);
+        let loops = counts.filter(|(_, kind)| **kind & 0xff == item::LOOP);
+        let fits = loops.map(|(pairs, _)| *pairs).max().unwrap_or(0) <= MOST_PAIRS
+            && kernel.values.len() <= MOST_ROWS
+            && kernel.values.level.iter().max().is_none_or(|level| *level < MOST_LEVELS);
+        let optimized = if fits { self.run(kernel, own)? } else { None };
+        Ok(optimized.unwrap_or_else(|| crate::optimize(kernel, &crate::Options::default())))
+    }
+
+    fn run(&self, kernel: &Flat, own: Optimization) -> Result<Option<Optimized>> {
+        let (values, items) = (&kernel.values, &kernel.items);
+        let known: Vec<u32> = known_rows(kernel).flat_map(|(row, is)| [row.index() as u32, is]).collect();
+        let (home, owner) = places(kernel);
+        let words: [&[u32]; 19] = [
+            &values.kind,
+            &values.args[0],
+            &values.args[1],
+            &values.args[2],
+            &values.level,
+            &known,
+            &items.kind,
+            &items.args[0],
+            &items.args[1],
+            &items.args[2],
+            &items.args[3],
+            &items.lists[0],
+            &items.lists[1],
+            &home,
+            &owner,
+            &kernel.pool,
+            &BOOK.heads,
+            &BOOK.alternatives,
+            &BOOK.code,
+        ];
+        let config = config(&*self.backend, kernel).optimization(own);
+        let dispatched = Instant::now();
+        let output = self.dispatch(&words, &config)?;
+        Ok(read_back(kernel, output, dispatched.elapsed()))
+    }
+
+    /// One dispatch of the program over these columns.
+    fn dispatch(&self, words: &[&[u32]], config: &DispatchConfig) -> Result<DispatchOutput> {
+        let features = self.backend.profile().features;
+        if features.has(Feature::HostMemory) || !features.has(Feature::Resident) {
+            let inputs: Vec<&[u8]> = words.iter().map(|words| bytemuck::cast_slice(words)).collect();
+            return self.backend.dispatch_borrowed_timed(program(), &inputs, config);
+        }
+        let columns = self.kept.columns(&self.backend, words)?;
+        let length = |buffer: &BufferDecl| {
+            let open = config.lengths.iter().find(|(name, _)| name == buffer.name());
+            buffer.count().or(open.map(|(_, length)| *length)).unwrap_or(0) as usize
+        };
+        let declared = program().buffers().iter().filter(|buffer| buffer.access() == BufferAccess::Output);
+        let results: Vec<DeviceBuffer<u32>> =
+            declared.map(|buffer| self.backend.device_buffer(length(buffer))).collect::<Result<_>>()?;
+        let results_of = results.iter().map(|result| result as &dyn DeviceMemory);
+        let memory: Vec<&dyn DeviceMemory> =
+            columns.iter().map(|column| &**column as &dyn DeviceMemory).chain(results_of).collect();
+        let report = self.backend.dispatch_with_device_buffers(program(), &memory, config)?;
+        let ranges: Vec<ResidentRange> = results.iter().map(|result| result.handle().into()).collect();
+        let mut outputs = Vec::new();
+        self.backend.download_resident_ranges_into(&ranges, &mut outputs)?;
+        Ok(DispatchOutput { outputs, report })
+    }
+}
+
+/// What the program made of a kernel, in so much time; `None` where its memory did not suffice.
+fn read_back(kernel: &Flat, output: DispatchOutput, time: Duration) -> Option<Optimized> {
+    let DispatchOutput { outputs, report } = output;
     // What is converted is given back at once: the largest kernels decide how much memory this takes.
     let mut outputs = outputs.into_iter();
     let mut next = || outputs.next().unwrap_or_default();
@@ -183,9 +230,7 @@ fn on_device(backend: &dyn VyreBackend, kernel: &Flat, own: Optimization) -> Res
     let args = [0; 4].map(|_| words_of(&next()));
     let (pool, tally) = (words_of(&next()), words_of(&next()));
     let stay = tally[tally::STAY as usize] as usize;
-    let Some(rows) = dense.get(..16 * stay).filter(|_| tally[tally::OVERFLOW as usize] == 0) else {
-        return Ok(None);
-    };
+    let rows = dense.get(..16 * stay).filter(|_| tally[tally::OVERFLOW as usize] == 0)?;
     let rows: Vec<[u32; 4]> = bytemuck::pod_collect_to_vec(rows);
     drop(dense);
     let fates: Vec<Fate> = fates.into_iter().map(Fate::of).collect();
@@ -197,10 +242,10 @@ fn on_device(backend: &dyn VyreBackend, kernel: &Flat, own: Optimization) -> Res
     stats.device = Some(OnDevice { backend: report.backend, route: report.route, timing: report.timing });
     let mut edit = Edit { rows, forward: (0..stay as u32).collect(), fates };
     as_differences(&mut edit);
-    let after = Flat { items: Items { args, ..items.clone() }, pool, ..without_columns(kernel) };
+    let after = Flat { items: Items { args, ..kernel.items.clone() }, pool, ..without_columns(kernel) };
     let kernel = rebuild(&after, &edit);
     stats.after = size(&kernel);
-    Ok(Some(Optimized { kernel, stats }))
+    Some(Optimized { kernel, stats })
 }
 
 fn words_of(bytes: &[u8]) -> Vec<u32> {
