@@ -9,7 +9,7 @@ use vyre_driver::grid_sync::{contains_grid_sync, plan_host_grid_sync_segment_pro
 use vyre_driver::{
     BackendExt, DispatchConfig, Feature, Optimization, ReferenceBackend, Route, Trap, Unit, VyreBackend,
 };
-use vyre_driver_cpu::{CpuBackend, CpuOptions, Simd};
+use vyre_driver_cpu::{CpuBackend, CpuOptions, Placement, Simd};
 use vyre_driver_wgpu::WgpuBackend;
 use vyre_foundation::{Element, Program};
 use vyre_reference::{Options, Schedule};
@@ -22,14 +22,21 @@ const SCHEDULES: [Schedule; 5] =
 const THREADS: [usize; 3] = [1, 2, 8];
 
 /// One for all files. It leaves nothing on disk, and shares out launches however small they are.
-static CPU: LazyLock<CpuBackend> = LazyLock::new(|| cpu(Simd::On));
+static CPU: LazyLock<CpuBackend> = LazyLock::new(|| cpu(Simd::On, Placement::Heap));
 
-/// The same lane by lane, and with vectors of lanes wherever that is possible.
+/// The same lane by lane, and with vectors of lanes wherever that is possible, both between pages that cannot be touched.
 static OTHER_CPUS: LazyLock<[(Simd, CpuBackend); 2]> =
-    LazyLock::new(|| [Simd::Off, Simd::Always].map(|simd| (simd, cpu(simd))));
+    LazyLock::new(|| [Simd::Off, Simd::Always].map(|simd| (simd, cpu(simd, Placement::Guarded))));
 
-fn cpu(simd: Simd) -> CpuBackend {
-    let options = CpuOptions { threads: 8, cache_folder: None, share_from: 0, simd, ..CpuOptions::default() };
+fn cpu(simd: Simd, placement: Placement) -> CpuBackend {
+    let options = CpuOptions {
+        threads: 8,
+        cache_folder: None,
+        share_from: 0,
+        simd,
+        placement,
+        ..CpuOptions::default()
+    };
     CpuBackend::with_options(options).expect("the CPU backend starts")
 }
 

@@ -71,6 +71,9 @@ const BUDGET: u32 = 2000;
 /// How many of the facts around an access are looked at, the nearest first.
 const NEAREST: usize = 64;
 
+/// How many rows a row may be chosen from to be followed.
+const MOST_CHOICES: usize = 8;
+
 /// How deep a bound is followed through operators.
 const DEPTH: u32 = 8;
 
@@ -290,7 +293,9 @@ impl Emitter<'_, '_> {
             return None;
         }
         search.budget -= 1;
-        if self.shape.defined[row.index()] < Level::Lane {
+        // What a workgroup computes in a loop may have been larger when something was carried to this iteration.
+        let is_the_same = search.open.iter().all(|open| self.shape.is_outside(row, *open));
+        if self.shape.defined[row.index()] < Level::Lane && is_the_same {
             let shared = self.get(row);
             return Some(Largest::Computed(self.b.ins().uextend(I64, shared)));
         }
@@ -347,22 +352,62 @@ impl Emitter<'_, '_> {
         depth: u32,
         search: &mut Search,
     ) -> Option<Largest> {
-        let (a, b) = match self.shape.kernel.item(item) {
-            Item::Load { buffer, .. } => return self.largest_element(buffer),
-            Item::If { yields, .. } => yields[index],
-            Item::Loop { first, next, .. } => (first[index], next[index]),
-            _ => return None,
-        };
-        if search.open.contains(&item) || b == row {
+        if search.open.contains(&item) {
             return None;
         }
         // What is known here of this iteration need not have been so in the one before, nor in the other arm.
-        let facts = std::mem::take(&mut search.facts);
+        let outside = std::mem::take(&mut search.facts);
         search.open.push(item);
-        let both = self.largest(a, depth, search).zip(self.largest(b, depth, search));
+        let found = match self.shape.kernel.item(item) {
+            Item::Load { buffer, .. } => self.largest_element(buffer),
+            Item::If { yields, .. } => {
+                let (a, b) = yields[index];
+                self.largest_of_all(&[a, b], depth, search)
+            }
+            Item::Loop { guard, first, next, again, .. } => {
+                let start = self.largest(first[index], depth, search);
+                // What is known of its parameters is so in every iteration.
+                self.loop_facts(item, guard, &first, &next, again, &mut search.facts);
+                let mut others = self.choices(next[index]);
+                others.retain(|other| *other != row && Some(*other) != self.shape.param(item, index));
+                let next = self.largest_of_all(&others, depth, search);
+                match others.as_slice() {
+                    // It never changes.
+                    [] => start,
+                    _ => start.zip(next).map(|(a, b)| self.larger(a, b)),
+                }
+            }
+            _ => None,
+        };
         search.open.pop();
-        search.facts = facts;
-        both.map(|(a, b)| self.larger(a, b))
+        search.facts = outside;
+        found
+    }
+
+    /// The larger one of the largest values of some rows.
+    fn largest_of_all(&mut self, rows: &[ValueId], depth: u32, search: &mut Search) -> Option<Largest> {
+        let mut largest = None;
+        for row in rows {
+            let other = self.largest(*row, depth, search)?;
+            largest = Some(largest.map_or(other, |largest| self.larger(largest, other)));
+        }
+        largest
+    }
+
+    /// The rows one of which a row is, as far as it is a choice between others.
+    fn choices(&self, row: ValueId) -> Vec<ValueId> {
+        let mut rows = vec![row];
+        let mut at = 0;
+        while at < rows.len() {
+            match self.shape.kernel.value(rows[at]) {
+                Value::Select { a, b, .. } if rows.len() < MOST_CHOICES => {
+                    rows[at] = a;
+                    rows.push(b);
+                }
+                _ => at += 1,
+            }
+        }
+        rows
     }
 
     fn largest_element(&self, buffer: u32) -> Option<Largest> {
