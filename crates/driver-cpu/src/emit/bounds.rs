@@ -366,10 +366,12 @@ impl Emitter<'_, '_> {
             }
             Item::Loop { guard, first, next, again, .. } => {
                 let start = self.largest(first[index], depth, search);
-                // What is known of its parameters is so in every iteration.
-                self.loop_facts(item, guard, &first, &next, again, &mut search.facts);
                 let mut others = self.choices(next[index]);
                 others.retain(|other| *other != row && Some(*other) != self.shape.param(item, index));
+                // What is known of its parameters is so in every iteration. Only what is chosen itself is followed: what
+                // can be made of a counter is seldom worth a guard.
+                self.loop_facts(item, guard, &first, &next, again, &mut search.facts);
+                search.facts.retain(|fact| others.contains(&fact.row));
                 let next = self.largest_of_all(&others, depth, search);
                 match others.as_slice() {
                     // It never changes.
