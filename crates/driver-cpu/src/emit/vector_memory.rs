@@ -255,7 +255,8 @@ impl Emitter<'_, '_> {
                 let lanes = 0..self.bundle_lanes();
                 let values: Vec<ir::Value> =
                     lanes.map(|number| self.with_lane(number, |e| e.load(access, buffer, index))).collect();
-                return self.build(ty, &values);
+                let parts = self.build(ty, &values);
+                return self.made_here(ty, &parts);
             }
             let at = self.vector(index);
             return self.gather_where_inside(access, buffer, &at);
@@ -263,9 +264,26 @@ impl Emitter<'_, '_> {
         let at = self.vector(index);
         let at: Parts = at.iter().zip(&mask).map(|(at, mask)| self.b.ins().band(*at, *mask)).collect();
         if is_proven {
-            return self.gather_at(access, buffer, &at);
+            let parts = self.gather_at(access, buffer, &at);
+            return self.made_here(ty, &parts);
         }
         self.gather_where_inside(access, buffer, &at)
+    }
+
+    /// Parts that are made where the code is now. The code generator would make them where they are used, and every lane that
+    /// was loaded would take a register until then; a way around, which nobody takes, keeps them here.
+    fn made_here(&mut self, ty: Type, parts: &Parts) -> Parts {
+        let [never, behind] = [0; 2].map(|_| self.b.create_block());
+        let args: Vec<BlockArg> = parts.iter().map(|part| BlockArg::from(*part)).collect();
+        // The context is somewhere, and the code generator does not know that.
+        self.b.ins().brif(self.context, behind, &args, never, &[]);
+        self.b.switch_to_block(never);
+        self.b.set_cold_block(never);
+        let zero = self.zero(super::clif_type(ty));
+        let zeros = self.splat_parts(ty, zero);
+        self.jump_with(behind, &zeros);
+        self.b.switch_to_block(behind);
+        self.append_parts(behind, ty)
     }
 
     fn gather_where_inside(&mut self, access: Access, buffer: u32, at: &Parts) -> Parts {
