@@ -126,10 +126,10 @@ impl<'p> Lowering<'p> {
 
     /// Lowers what is never reached, for the count of its statements alone.
     fn discard(&mut self, body: impl FnOnce(&mut Self)) {
-        let (items, regions) = (self.builder.items.len(), self.builder.regions.len());
         let never = self.builder.bool(false);
+        let mark = self.builder.mark();
         self.branch(never, body);
-        self.builder.forget(items, regions);
+        self.builder.forget(mark);
     }
 
     /// Runs `body` where `cond` holds, and gives its value; zero where it does not hold.
@@ -141,12 +141,12 @@ impl<'p> Lowering<'p> {
         if self.known.contains(&cond) {
             return body(self);
         }
-        let unreachable = self.is_unreachable(cond);
-        let mut value = None;
-        if unreachable {
-            self.discard(|this| value = body(this));
-            return value.map(|value| self.builder.zero(self.builder.ty(value)));
+        if self.is_unreachable(cond) {
+            let mut ty = None;
+            self.discard(|this| ty = body(this).map(|value| this.builder.ty(value)));
+            return ty.map(|ty| self.builder.zero(ty));
         }
+        let mut value = None;
         let then = self.branch(cond, |this| value = body(this));
         self.join(cond, then, None, value)
     }

@@ -12,6 +12,14 @@ pub(crate) struct Region {
     pub(crate) items: Vec<ItemId>,
 }
 
+/// How far a kernel under construction has come.
+#[derive(Clone, Copy)]
+pub(crate) struct Mark {
+    rows: usize,
+    items: usize,
+    regions: usize,
+}
+
 /// A kernel under construction.
 pub(crate) struct Builder {
     pub(crate) values: Vec<Value>,
@@ -120,11 +128,25 @@ impl Builder {
         id
     }
 
-    /// Forgets the items and regions after these many. Nothing may refer to them.
-    pub(crate) fn forget(&mut self, items: usize, regions: usize) {
-        self.items.truncate(items);
-        self.origins.truncate(items);
-        self.regions.truncate(regions);
+    /// How far it has come.
+    pub(crate) fn mark(&self) -> Mark {
+        Mark { rows: self.values.len(), items: self.items.len(), regions: self.regions.len() }
+    }
+
+    /// Forgets what came since. Nothing may refer to it.
+    pub(crate) fn forget(&mut self, mark: Mark) {
+        for row in mark.rows..self.indexed {
+            let value = &self.values[row];
+            if self.known.get(value) == Some(&ValueId(row as u32)) {
+                self.known.remove(value);
+            }
+        }
+        self.indexed = self.indexed.min(mark.rows);
+        self.values.truncate(mark.rows);
+        self.early.truncate(mark.rows);
+        self.items.truncate(mark.items);
+        self.origins.truncate(mark.items);
+        self.regions.truncate(mark.regions);
     }
 
     pub(crate) fn constant(&mut self, literal: Literal) -> ValueId {
