@@ -15,7 +15,7 @@ impl<'p> Lowering<'p> {
         }
     }
 
-    /// Statements of a body, of which so many are not behind the last one that ended invocations must reach.
+    /// Statements of a body. `waiting` is how many of them there are up to the last one that ended invocations must reach.
     fn statements(&mut self, nodes: &'p [Node], waiting: usize, opened: &mut Vec<&'p str>) {
         for (i, node) in nodes.iter().enumerate() {
             let rest = &nodes[i + 1..];

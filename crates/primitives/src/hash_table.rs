@@ -2,8 +2,8 @@
 //!
 //! The table holds *ids*, numbers by which the caller knows its keys; the keys themselves stay where they are. A slot is a
 //! `u32`: 0 while it is empty, else an id plus 1. Keys are looked for from the slot that their hash names, one slot after
-//! the other, so a table that is at most half full is quick. A hash alone never decides: the caller's closure compares
-//! the keys.
+//! the other, so a table that is at most half full is quick; where the caller says so, first in a few slots near another
+//! place. A hash alone never decides: the caller's closure compares the keys.
 //!
 //! A table can be filled by all invocations at once. Of ids with equal keys the smallest stays, so what the table says
 //! does not depend on their order; *where* in the table a key is does, if several have the same hash.
@@ -149,7 +149,8 @@ fn each_slot<A: access::Access>(
     body: impl FnOnce(Value<u32>),
 ) {
     let mask = table.len() - 1;
-    k.for_named("step", 0, table.len() + NEAR, |step| {
+    // Of a table without slots there are none.
+    k.for_named("step", 0, table.len() + table.len().min(NEAR), |step| {
         body((step.lt(NEAR).select(start.near, start.hash) + step) & mask);
     });
 }

@@ -334,7 +334,7 @@ impl Emitter<'_, '_> {
                 Some(self.larger(a, b))
             }
             Value::Cast { from: Type::Bool, .. } => Some(Largest::Known(1)),
-            // It has the same bits, so nothing is followed any further.
+            // It has the same bits: this takes nothing of the depth.
             Value::Cast { from: Type::U32 | Type::I32, a, .. } => self.largest(a, depth + 1, search),
             Value::Param { item, index, .. } | Value::Out { item, index, .. } => {
                 self.largest_result(row, item, index as usize, depth, search)

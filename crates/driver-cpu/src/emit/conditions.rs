@@ -85,7 +85,7 @@ impl Terms {
     }
 }
 
-/// The comparison that a leaf makes of two `u32` rows, such that it holds.
+/// The comparison by order, or for equality, that a leaf makes of two `u32` rows, such that it holds.
 pub(super) fn comparison(kernel: &Kernel, leaf: (ValueId, bool)) -> Option<(BinOp, ValueId, ValueId)> {
     let (op, ty, a, b) = compared(kernel, leaf)?;
     (ty == Type::U32 && op != BinOp::Ne).then_some((op, a, b))

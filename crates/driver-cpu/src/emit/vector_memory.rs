@@ -1,7 +1,8 @@
 //! Loads, stores and atomics of bundles.
 //!
 //! An access is one of three kinds. With an index that is the same in all lanes it is one load for all of them. With
-//! indices that follow each other it is a load or store of vectors. With any others it is done lane by lane.
+//! indices that follow each other it is a load or store of vectors, or an exchange of them where nobody wants what an atomic
+//! gives. With any others it is done lane by lane.
 //!
 //! **One check serves all lanes.** Indices that follow each other are all inside where the first one plus the number of
 //! lanes, as 64 bits, is: they do not wrap then, because lengths are `u32`. Others are compared as vectors. Where a lane
@@ -446,7 +447,8 @@ impl Emitter<'_, '_> {
         act: impl FnOnce(&mut Self, ir::Value),
     ) {
         let access = Access::Item(id);
-        let (address, _) = self.address(access, buffer, index);
+        let first = self.index(index);
+        let address = self.address_of(buffer, first);
         let inside = (!self.proven.contains(&access)).then(|| self.is_inside(buffer, index, 1));
         let all = self.mask().map(|mask| self.all(&mask));
         let aligned = must_align.then(|| {

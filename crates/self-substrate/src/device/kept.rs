@@ -8,8 +8,9 @@
 use std::sync::{Arc, Mutex, PoisonError};
 use vyre_driver::{BackendExt, DeviceBuffer, DeviceMemory, Generation, RawHandle, Result, VyreBackend};
 
-/// The most bytes that are kept.
-const MOST: u64 = 256 << 20;
+/// The most bytes that are kept, and the most columns: all of them are looked at to find one.
+const MOST_BYTES: u64 = 256 << 20;
+const MOST_COLUMNS: usize = 256;
 
 /// A column on the device.
 #[derive(Clone)]
@@ -68,7 +69,7 @@ impl Kept {
             }
         }
         let mut bytes: u64 = kept.iter().map(|column| column.memory.handle().bytes()).sum();
-        while bytes > MOST {
+        while bytes > MOST_BYTES || kept.len() > MOST_COLUMNS {
             bytes -= kept.remove(0).memory.handle().bytes();
         }
         Ok(memory)
