@@ -10,7 +10,7 @@
 //! | an access side by side | 4 | 2 |
 //! | a load that is mostly side by side | 4 | 4 |
 //! | a load by a stride | 4 | 6 |
-//! | any other load | 4 | 14, in a loop 6 |
+//! | any other load | 4 | 9, in a loop 6 |
 //! | any other store | 4 | 12 |
 //! | an atomic side by side whose result nobody wants | 8 | 4 |
 //! | any other atomic, a trap | 8 | 16 |
@@ -202,7 +202,7 @@ impl Emitter<'_, '_> {
         survey.gathers = true;
         survey.waits |= survey.is_ragged;
         let has_stride = self.shape.kernel.stride(index).is_some();
-        survey.add(4, if has_stride || survey.loops > 0 { 6 } else { 14 });
+        survey.add(4, if has_stride || survey.loops > 0 { 6 } else { 9 });
     }
 
     fn survey_item(&self, id: ItemId, survey: &mut Survey) {
