@@ -294,6 +294,13 @@ impl Emitter<'_, '_> {
             lane.is_global[axis] = true;
         }
         let mut has_rounds = false;
+        if inner.is_empty()
+            && size >= LANES
+            && plan.bundles.is_none()
+            && let Some(question) = self.question(trim.span, plan.keeps)
+        {
+            return self.ask(&question, lane, (first, end), (trim.span, plan.keeps));
+        }
         if let (true, Some(bundles)) = (inner.is_empty(), &plan.bundles) {
             first = self.bundles(bundles, lane, first, end, plan);
             let is_even = bundles.vectors.iter().any(|vectors| size.is_multiple_of(vectors * LANES));
@@ -470,7 +477,7 @@ impl Emitter<'_, '_> {
     }
 
     /// What a run does for one lane.
-    fn one_lane(&mut self, lane: Lane, span: Span, keeps: &[Keep]) {
+    pub(super) fn one_lane(&mut self, lane: Lane, span: Span, keeps: &[Keep]) {
         let mark = self.log.len();
         self.lane = Some(lane);
         if !self.shape.has_runs {
@@ -518,27 +525,16 @@ impl Emitter<'_, '_> {
 
     /// The one branch that a stretch consists of: its condition, whether it must hold, and the region.
     fn only_branch(&self, span: Span, keeps: &[Keep]) -> Option<(ValueId, bool, RegionId)> {
-        let shape = self.shape;
-        let kept = |row: &(u32, ValueId)| {
-            shape.defined[row.1.index()] == Level::Lane
-                && self.slots.find(super::slots::Key::Row(row.1)).is_some()
-        };
+        let rows_at = |position| self.shape.rows_at(span.region, position);
         if span.end != span.start + 1
             || keeps.iter().any(|keep| keep.level == Level::Lane)
-            || span.positions().any(|position| shape.rows_at(span.region, position).iter().any(kept))
+            || span
+                .positions()
+                .any(|position| rows_at(position).iter().any(|(_, row)| self.is_row_kept(*row)))
         {
             return None;
         }
-        let id = shape.kernel.item_at(span.region, span.start);
-        let Item::If { cond, then, otherwise, .. } = shape.kernel.item(id) else { return None };
-        if shape.result_count(id) > 0 {
-            return None;
-        }
-        match [then, otherwise].map(|arm| shape.kernel.item_count(arm)) {
-            [_, 0] => Some((cond, true, then)),
-            [0, _] => Some((cond, false, otherwise)),
-            _ => None,
-        }
+        self.one_way(self.shape.kernel.item_at(span.region, span.start))
     }
 
     /// The comparison of an id of the lane with what the workgroup shares that a condition makes, if that is what it is.

@@ -13,6 +13,7 @@ mod memory;
 mod ops;
 mod rounds;
 mod runtime;
+mod search;
 mod slots;
 mod vector_control;
 mod vector_memory;

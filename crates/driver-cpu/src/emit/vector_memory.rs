@@ -19,7 +19,7 @@ use super::vectors::{BYTES, LANES, Parts, is_wide};
 use cranelift_codegen::ir::condcodes::IntCC;
 use cranelift_codegen::ir::types::{I8X16, I32, I32X4, I64, I64X2, I128};
 use cranelift_codegen::ir::{self, BlockArg, InstBuilder, MemFlagsData};
-use vyre_foundation::{AtomicOp, BinOp, BufferAccess, Element, Literal, Type};
+use vyre_foundation::{AtomicOp, BinOp, BufferAccess, Element, Literal, MemoryOrdering, Type};
 use vyre_lower::{Item, ItemId, Value, ValueId};
 
 impl Emitter<'_, '_> {
@@ -34,6 +34,12 @@ impl Emitter<'_, '_> {
                 let store = |e: &mut Self, address| e.store_side(element, flags, address, &parts);
                 self.act_side(id, &item, (buffer, index), false, store);
                 None
+            }
+            Item::Atomic { buffer, index, .. }
+                if self.is_loaded_side(&item)
+                    && self.bundle.as_ref().is_some_and(|bundle| bundle.is_asked) =>
+            {
+                Some(self.load_parts(Access::Item(id), buffer, index))
             }
             Item::Atomic { op, buffer, index, value: Some(value), .. } if self.is_updated_side(id) => {
                 let parts = self.vector(value);
@@ -76,6 +82,24 @@ impl Emitter<'_, '_> {
             values.extend(ty.map(|ty| self.b.append_block_param(join, super::clif_type(ty))));
         }
         ty.map(|ty| self.build(ty, &values))
+    }
+
+    /// Whether an item is an atomic load of elements side by side. A vector in memory is not read at once, but each of its
+    /// elements is, and where loads are not ordered nobody may rely on more. As the code generator may take one such load
+    /// for another, they are for lanes that are asked, which go on from a load of their own.
+    pub(super) fn is_loaded_side(&self, item: &Item) -> bool {
+        matches!(item, Item::Atomic { op: AtomicOp::Load, ordering: MemoryOrdering::Relaxed, index, .. }
+            if self.shape.kernel.stride(*index) == Some(1))
+    }
+
+    /// A number with a bit for each lane of a mask.
+    pub(super) fn lane_bits(&mut self, mask: &Parts) -> ir::Value {
+        let bits = self.mask_bits(mask);
+        let first = bits[0];
+        (1..).zip(&bits[1..]).fold(first, |all, (part, bits)| {
+            let bits = self.b.ins().ishl_imm_u(*bits, part * i64::from(LANES));
+            self.b.ins().bor(all, bits)
+        })
     }
 
     /// For each part of a mask a number with a bit for each lane.

@@ -50,6 +50,8 @@ pub(super) struct Bundle {
     pub(super) single: Option<u32>,
     /// The part that is computed.
     part: usize,
+    /// Whether these lanes are only asked what they are about to do.
+    pub(super) is_asked: bool,
 }
 
 /// Whether a value takes 64 bits in a lane.
@@ -60,20 +62,33 @@ pub(super) fn is_wide(ty: Type) -> bool {
 impl Emitter<'_, '_> {
     /// What a run does for the bundle that begins with this lane.
     pub(super) fn one_bundle(&mut self, first: Lane, vectors: u32, span: Span, keeps: &[Keep]) {
+        self.with_bundle(first, vectors, |e| {
+            e.vector_span(span);
+            // All are read before one is written: they may be each other's.
+            let keeps: Vec<&Keep> = keeps.iter().filter(|keep| keep.level == Level::Lane).collect();
+            let values: Vec<Parts> = keeps.iter().map(|keep| e.vector(keep.value)).collect();
+            for (keep, parts) in keeps.into_iter().zip(values) {
+                let slot = e.slot_to_keep(keep);
+                e.write_parts(slot, &parts);
+            }
+        });
+    }
+
+    /// Makes code for the bundle that begins with this lane.
+    pub(super) fn with_bundle<T>(
+        &mut self,
+        first: Lane,
+        vectors: u32,
+        code: impl FnOnce(&mut Self) -> T,
+    ) -> T {
         let mark = self.log.len();
         self.lane = Some(first);
-        self.bundle = Some(Bundle { first, vectors, mask: None, single: None, part: 0 });
-        self.vector_span(span);
-        // All are read before one is written: they may be each other's.
-        let keeps: Vec<&Keep> = keeps.iter().filter(|keep| keep.level == Level::Lane).collect();
-        let values: Vec<Parts> = keeps.iter().map(|keep| self.vector(keep.value)).collect();
-        for (keep, parts) in keeps.into_iter().zip(values) {
-            let slot = self.slot_to_keep(keep);
-            self.write_parts(slot, &parts);
-        }
+        self.bundle = Some(Bundle { first, vectors, mask: None, single: None, part: 0, is_asked: false });
+        let made = code(self);
         self.lane = None;
         self.bundle = None;
         self.forget(mark);
+        made
     }
 
     /// How many lanes the bundle has.
