@@ -15,7 +15,7 @@ use crate::shape::Level;
 use cranelift_codegen::ir::condcodes::IntCC;
 use cranelift_codegen::ir::types::{I32, I64};
 use cranelift_codegen::ir::{self, InstBuilder};
-use vyre_foundation::Element;
+use vyre_foundation::{BufferAccess, Element};
 use vyre_lower::{Item, ItemId, RegionId, Value, ValueId};
 
 /// The most vectors of lanes that are asked at once.
@@ -100,7 +100,10 @@ impl Emitter<'_, '_> {
             let id = kernel.item_at(span.region, position);
             let is_fine = match kernel.item(id) {
                 Item::Load { buffer, index, .. } => self.is_side(Access::Item(id), buffer, index),
-                item => self.is_loaded_side(&item) && self.proven.contains(&Access::Item(id)),
+                Item::Atomic { buffer, index, .. } if self.is_loaded_side(&kernel.item(id)) => {
+                    self.is_side(Access::Item(id), buffer, index)
+                }
+                _ => false,
             };
             if !is_fine || shape.result(id, 0).is_some_and(|row| self.is_row_kept(row)) {
                 return false;
@@ -110,10 +113,12 @@ impl Emitter<'_, '_> {
         count <= MOST
     }
 
-    /// Whether a load is of elements side by side that are known to be inside.
+    /// Whether a load is of elements side by side that are known to be inside. Each lane has `local` memory of its own.
     fn is_side(&self, access: Access, buffer: u32, index: ValueId) -> bool {
+        let decl = &self.shape.kernel.buffers[buffer as usize];
         self.shape.kernel.stride(index) == Some(1)
-            && self.shape.kernel.buffers[buffer as usize].element() != Element::F16
+            && decl.element() != Element::F16
+            && decl.access() != BufferAccess::Local
             && self.proven.contains(&access)
     }
 
