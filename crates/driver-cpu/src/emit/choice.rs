@@ -128,6 +128,13 @@ impl Emitter<'_, '_> {
         Some(Choice { vectors, has_loops: survey.has_loops })
     }
 
+    /// Whether a stretch has a form for bundles and at most so many rows and items.
+    pub(super) fn is_small_bundle(&self, span: Span, most: usize) -> bool {
+        let mut survey = Survey { times: 1, ..Survey::default() };
+        self.survey(span, &mut survey);
+        !survey.refused && survey.size <= most
+    }
+
     fn survey(&self, span: Span, survey: &mut Survey) {
         let shape = self.shape;
         for position in span.positions() {

@@ -79,7 +79,9 @@ impl Emitter<'_, '_> {
     /// Whether a stretch is a few operators with vector forms and loads side by side that need no check.
     fn is_askable(&self, span: Span) -> bool {
         let (shape, kernel) = (self.shape, self.shape.kernel);
-        let mut count = 0;
+        if !self.is_small_bundle(span, MOST) {
+            return false;
+        }
         for position in span.positions() {
             let rows = shape.rows_at(span.region, position);
             let of_lanes = |row: &ValueId| shape.defined[row.index()] == Level::Lane;
@@ -92,7 +94,6 @@ impl Emitter<'_, '_> {
                 if !is_fine || self.is_row_kept(row) {
                     return false;
                 }
-                count += 1;
             }
             if position == span.end {
                 break;
@@ -108,9 +109,8 @@ impl Emitter<'_, '_> {
             if !is_fine || shape.result(id, 0).is_some_and(|row| self.is_row_kept(row)) {
                 return false;
             }
-            count += 1;
         }
-        count <= MOST
+        true
     }
 
     /// Whether a load is of elements side by side that are known to be inside. Each lane has `local` memory of its own.
