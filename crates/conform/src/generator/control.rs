@@ -178,12 +178,32 @@ impl Generator {
         out.push(Node::loop_for(var, from, to, body));
     }
 
-    /// An unconditional jump at the end of a loop body, and a statement that nobody reaches.
+    /// An unconditional jump at the end of a loop body, and statements that nobody reaches.
     fn last_jump(&mut self, body: &mut Vec<Node>) {
         let breaks = self.loops.last().is_some_and(|open| self.control() <= open.level);
         body.push(if breaks && self.rng.chance(1, 2) { Node::break_() } else { Node::continue_() });
-        // Its name must not be one that the body has opened: the scope is the same.
-        body.push(Node::assign("sum", Expr::u32(1)));
+        self.unreached(None, body);
+    }
+
+    /// Statements that nobody reaches, some of them under a condition: the variable that has just been true, if there is
+    /// one.
+    fn unreached(&mut self, held: Option<Expr>, body: &mut Vec<Node>) {
+        let cond = held.unwrap_or_else(|| Expr::lt(Expr::var("gid"), Expr::u32(3)));
+        let grown = mixed(Expr::var("gid"));
+        let set = Node::assign("sum", grown);
+        // A name of its own: what the body has opened is not visible here, but the scope is the same.
+        let counter = self.variables.fresh_name(u64::MAX);
+        let count = Expr::u32(self.rng.below(4) as u32);
+        match self.rng.below(5) {
+            0 => body.push(Node::loop_for(counter, Expr::u32(0), count, Vec::new())),
+            1 => body.push(Node::loop_for(counter, Expr::u32(0), count, vec![set])),
+            2 => {
+                let inner = vec![Node::if_then(cond, vec![Node::break_()]), set];
+                body.push(Node::loop_for(counter, Expr::u32(0), count, inner));
+            }
+            3 => body.push(Node::if_then_else(cond, vec![set.clone(), Node::return_()], vec![set])),
+            _ => body.push(set),
+        }
     }
 
     /// The bounds of a loop: at most four iterations, sometimes none.
@@ -269,8 +289,19 @@ impl Generator {
         self.guard(cond, Level::Divergent, End::Trap, out);
     }
 
-    /// `if cond { …; end }`, sometimes with statements after the end that nobody reaches.
+    /// `if cond { …; end }`, sometimes with statements after the end that nobody reaches. Now and then the end always
+    /// comes, or the condition is asked twice.
     pub(super) fn guard(&mut self, cond: Expr, level: Level, end: End, out: &mut Vec<Node>) {
+        let is_always = match end {
+            End::Break | End::Continue => self.rng.chance(1, 12),
+            End::Return => !self.bodies.is_empty() && self.rng.chance(1, 24),
+            End::Trap => false,
+        };
+        let is_twice = self.rng.chance(1, 8);
+        let mut cond = if is_always { Expr::bool(true) } else { cond };
+        if is_twice {
+            cond = Expr::var(&self.open_let(out, Type::Bool, level, false, cond).name);
+        }
         let outer = self.control;
         self.control = self.control().max(level);
         let mark = self.variables.mark();
@@ -280,7 +311,7 @@ impl Generator {
         }
         self.close_scope(mark, &mut body);
         self.effect = false;
-        body.push(match end {
+        let end = match end {
             End::Break => Node::break_(),
             End::Continue => Node::continue_(),
             End::Return => Node::return_(),
@@ -288,9 +319,10 @@ impl Generator {
                 let tag = self.text();
                 Node::trap(tag, self.value(Type::U32, Level::Divergent))
             }
-        });
-        if self.rng.chance(1, 5) {
-            body.push(Node::assign("sum", Expr::var("gid")));
+        };
+        body.push(if is_twice { Node::if_then(cond.clone(), vec![end]) } else { end });
+        if is_twice || self.rng.chance(1, 5) {
+            self.unreached(is_twice.then(|| cond.clone()), &mut body);
         }
         self.control = outer;
         out.push(Node::if_then(cond, body));

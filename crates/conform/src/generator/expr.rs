@@ -94,7 +94,7 @@ impl Generator {
     }
 
     /// A builtin or a length.
-    fn id(&mut self, level: Level) -> Expr {
+    pub(super) fn id(&mut self, level: Level) -> Expr {
         let axis = match self.rng.below(6) {
             0 => Axis::Y,
             1 => Axis::Z,

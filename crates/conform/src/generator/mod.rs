@@ -18,6 +18,7 @@ mod function;
 mod literal;
 mod memory;
 mod phase;
+mod places;
 mod scope;
 mod shape;
 mod statement;

@@ -29,7 +29,7 @@ impl Generator {
         if self.emphasis == Emphasis::GridBarriers && self.control() == Level::Grid && self.rng.chance(3, 5) {
             return self.grid_statement(out);
         }
-        match self.rng.below(51) {
+        match self.rng.below(54) {
             0..=16 => self.simple(out),
             17..=21 => self.branch(out),
             22..=25 => self.for_loop(out),
@@ -43,6 +43,7 @@ impl Generator {
             42 => self.evaluate(out),
             43..=47 => self.exchange(out),
             48 | 49 => self.grid_statement(out),
+            50..=52 => self.places(out),
             _ => {
                 let variables: Vec<_> = self.variables.since(0).to_vec();
                 let variable = self.rng.pick(&variables).clone();
@@ -140,9 +141,7 @@ impl Generator {
         }
         let (a, b) = *self.rng.pick(&pairs);
         let (a, b) = (a.clone(), b.clone());
-        self.open_let(out, a.ty, a.level, false, Expr::var(&a.name));
-        let Some(Node::Let { name: kept, .. }) = out.last() else { return };
-        let kept = Expr::var(kept);
+        let kept = Expr::var(&self.open_let(out, a.ty, a.level, false, Expr::var(&a.name)).name);
         out.push(Node::assign(&a.name, Expr::var(&b.name)));
         out.push(Node::assign(&b.name, kept));
     }
@@ -198,8 +197,8 @@ impl Generator {
         if let Some(index) = self.load_index(buffer, Level::Divergent, 1) {
             let load = Expr::load(&self.buffers[buffer].name, index);
             let ty = self.buffers[buffer].element.value_type();
-            self.open_let(out, ty, Level::Divergent, false, load);
-            self.mix_last(out);
+            let variable = self.open_let(out, ty, Level::Divergent, false, load);
+            self.mix(&variable, out);
         }
     }
 }

@@ -96,8 +96,8 @@ impl Generator {
             };
             (Level::Divergent, Expr::load(&self.buffers[buffer].name, index))
         };
-        self.open_let(out, ty, level, false, value);
-        self.mix_last(out);
+        let variable = self.open_let(out, ty, level, false, value);
+        self.mix(&variable, out);
     }
 
     /// The index of an element that another invocation owned before the phase became shared.
@@ -156,7 +156,7 @@ impl Generator {
         true
     }
 
-    /// `let name = value;` with a new variable of this type and uniformity.
+    /// `let name = value;` with a new variable of this type and uniformity, which is given back.
     pub(super) fn open_let(
         &mut self,
         out: &mut Vec<Node>,
@@ -164,11 +164,13 @@ impl Generator {
         level: Level,
         mutable: bool,
         value: Expr,
-    ) {
+    ) -> Variable {
         let pick = self.rng.below(24);
         let name = self.variables.fresh_name(pick);
         out.push(Node::let_bind(&name, value));
-        self.variables.open(Variable { name, ty, level, mutable });
+        let variable = Variable { name, ty, level, mutable };
+        self.variables.open(variable.clone());
+        variable
     }
 }
 

@@ -168,9 +168,7 @@ impl Generator {
     /// barriers.
     fn plain_loop_decides(&mut self, out: &mut Vec<Node>) {
         let start = self.leaf(Type::U32, Level::Grid);
-        self.open_let(out, Type::U32, Level::Grid, true, start);
-        let Some(Node::Let { name, .. }) = out.last() else { return };
-        let name = name.clone();
+        let name = self.open_let(out, Type::U32, Level::Grid, true, start).name;
         let number = || Expr::var(&name);
         let range = self.bounds(Level::Grid);
         let mark = self.variables.mark();
@@ -220,8 +218,8 @@ impl Generator {
         if let Some(index) = self.load_index(buffer, Level::Divergent, 1) {
             let load = Expr::load(&self.buffers[buffer].name, index);
             let ty = self.buffers[buffer].element.value_type();
-            self.open_let(out, ty, Level::Divergent, false, load);
-            self.mix_last(out);
+            let variable = self.open_let(out, ty, Level::Divergent, false, load);
+            self.mix(&variable, out);
         }
     }
 
@@ -230,8 +228,7 @@ impl Generator {
         let ty = *self.rng.pick(&Type::ALL);
         let changes = self.rng.chance(1, 2);
         let value = self.mostly_varied(ty, 2);
-        self.open_let(out, ty, Level::Divergent, changes, value);
-        let Some(variable) = self.variables.since(0).last().cloned() else { return };
+        let variable = self.open_let(out, ty, Level::Divergent, changes, value);
         self.grid_wait(out);
         if changes {
             self.effect = false;
@@ -242,12 +239,5 @@ impl Generator {
             self.grid_wait(out);
         }
         self.mix(&variable, out);
-    }
-
-    /// Adds the variable that was opened last to the checksum.
-    pub(super) fn mix_last(&mut self, out: &mut Vec<Node>) {
-        if let Some(variable) = self.variables.since(0).last().cloned() {
-            self.mix(&variable, out);
-        }
     }
 }
