@@ -19,6 +19,7 @@ mod literal;
 mod memory;
 mod phase;
 mod places;
+mod rounds;
 mod scope;
 mod shape;
 mod statement;

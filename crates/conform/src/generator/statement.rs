@@ -29,7 +29,7 @@ impl Generator {
         if self.emphasis == Emphasis::GridBarriers && self.control() == Level::Grid && self.rng.chance(3, 5) {
             return self.grid_statement(out);
         }
-        match self.rng.below(54) {
+        match self.rng.below(55) {
             0..=16 => self.simple(out),
             17..=21 => self.branch(out),
             22..=25 => self.for_loop(out),
@@ -44,6 +44,7 @@ impl Generator {
             43..=47 => self.exchange(out),
             48 | 49 => self.grid_statement(out),
             50..=52 => self.places(out),
+            53 => self.long_loop(out),
             _ => {
                 let variables: Vec<_> = self.variables.since(0).to_vec();
                 let variable = self.rng.pick(&variables).clone();
@@ -87,7 +88,7 @@ impl Generator {
     }
 
     /// A new value of a variable that depends on its old one: an accumulator in a loop.
-    fn update(&mut self, target: &Variable) -> Expr {
+    pub(super) fn update(&mut self, target: &Variable) -> Expr {
         let same: Vec<_> =
             self.binary[target.ty as usize].iter().filter(|(_, from)| *from == target.ty).collect();
         let (op, _) = **self.rng.pick(&same);

@@ -15,6 +15,7 @@ mod rounds;
 mod runtime;
 mod search;
 mod slots;
+mod stragglers;
 mod vector_control;
 mod vector_memory;
 mod vectors;

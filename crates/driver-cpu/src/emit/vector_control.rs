@@ -10,7 +10,7 @@ use super::conditions::{Terms, comparison};
 use super::vectors::{Parts, vector_type};
 use super::{Emitter, LoopParts, Span, clif_type};
 use cranelift_codegen::ir::condcodes::IntCC;
-use cranelift_codegen::ir::types::I64;
+use cranelift_codegen::ir::types::{I32, I64};
 use cranelift_codegen::ir::{self, Block, BlockArg, InstBuilder};
 use smallvec::SmallVec;
 use vyre_foundation::{BinOp, Type};
@@ -394,10 +394,14 @@ impl Emitter<'_, '_> {
         let start = self.meant(start);
         let [head, exit] = [0; 2].map(|_| self.b.create_block());
         let masked = self.masked(parts, &results, exit);
+        let stragglers = self.stragglers(parts, &masked);
         let mut given = self.all_arguments(&masked.params, |k| first[k]);
         let unchanged = self.lanes_of(&results, first);
         given.extend(unchanged.iter().copied());
         given.extend(start.iter().copied().map(BlockArg::from));
+        if stragglers.is_some() {
+            given.push(self.b.ins().iconst(I32, 0).into());
+        }
         if self.is_same(guard) {
             self.go(guard, (head, &given), (exit, &unchanged));
         } else {
@@ -412,20 +416,30 @@ impl Emitter<'_, '_> {
             last: masked.types.iter().map(|ty| self.append_parts(head, *ty)).collect(),
             mask: self.append_parts(head, Type::Bool),
         };
+        let stragglers = stragglers.map(|stragglers| (stragglers, self.b.append_block_param(head, I32)));
         for _ in 1..self.rounds_at_once(parts.body) {
             round = self.masked_round(&masked, round);
             self.forget(mark);
         }
         round = self.masked_round(&masked, round);
         self.check_stop_in(id);
-        let any = self.any(&round.mask);
         let last = arguments_of(&round.last);
-        let mut around: Vec<BlockArg> = round.around.into_iter().map(BlockArg::from).collect();
+        let mut around: Vec<BlockArg> = round.around.iter().copied().map(BlockArg::from).collect();
         around.extend(last.iter().copied());
         around.extend(round.mask.iter().copied().map(BlockArg::from));
-        self.b.ins().brif(any, head, &around, exit, &last);
         self.set_mask(outer);
-        self.forget(mark);
+        if let Some((stragglers, looks)) = stragglers {
+            let looks = self.b.ins().iadd_imm_s(looks, 1);
+            around.push(looks.into());
+            self.look_for_few(&round.mask, looks, (head, &around), (exit, &last));
+            self.forget(mark);
+            let last = self.finish_lanes(parts, &masked, &stragglers, &round);
+            self.b.ins().jump(exit, &arguments_of(&last));
+        } else {
+            let any = self.any(&round.mask);
+            self.b.ins().brif(any, head, &around, exit, &last);
+            self.forget(mark);
+        }
         self.b.switch_to_block(exit);
         let given: Vec<Parts> = masked.types.iter().map(|ty| self.append_parts(exit, *ty)).collect();
         for ((_, row), parts) in results.iter().zip(given) {
@@ -435,7 +449,7 @@ impl Emitter<'_, '_> {
 
     /// How many rounds of a loop that lanes leave at different times are made before one looks whether a lane goes on: one
     /// too many does no harm.
-    fn rounds_at_once(&self, body: RegionId) -> u32 {
+    pub(super) fn rounds_at_once(&self, body: RegionId) -> u32 {
         let is_short = self.shape.rows_at(body, 0).len() <= BRIEF;
         if is_short && self.shape.kernel.item_count(body) == 0 { 2 } else { 1 }
     }
@@ -550,38 +564,38 @@ impl Emitter<'_, '_> {
 }
 
 /// A loop that lanes run more or less often.
-struct Masked<'a> {
+pub(super) struct Masked<'a> {
     body: RegionId,
     next: &'a [ValueId],
-    results: &'a [(usize, ValueId)],
+    pub(super) results: &'a [(usize, ValueId)],
     /// The types of the results.
-    types: Vec<Type>,
+    pub(super) types: Vec<Type>,
     /// What goes around.
-    params: Vec<(usize, ValueId)>,
+    pub(super) params: Vec<(usize, ValueId)>,
     /// What goes around as a result.
-    shared: Vec<(usize, ValueId)>,
-    leaving: Leaving,
+    pub(super) shared: Vec<(usize, ValueId)>,
+    pub(super) leaving: Leaving,
     exit: Block,
 }
 
 /// What a round of such a loop begins with, and leaves.
-struct Round {
+pub(super) struct Round {
     /// The parameters that go around.
-    around: Parts,
+    pub(super) around: Parts,
     /// The results, as far as lanes have left.
-    last: Vec<Parts>,
+    pub(super) last: Vec<Parts>,
     /// The lanes that have not.
-    mask: Parts,
+    pub(super) mask: Parts,
 }
 
 /// What makes lanes leave a loop.
-struct Leaving {
+pub(super) struct Leaving {
     /// Conditions that must hold, or must not, and are the same in all lanes.
     same: Vec<(ValueId, bool)>,
     /// And those in which lanes differ.
     varying: Vec<(ValueId, bool)>,
     /// What holds where a lane goes on.
-    holds: Terms,
+    pub(super) holds: Terms,
     /// What holds where one of these makes a lane leave, if there is but one.
     fails: Option<Terms>,
 }
