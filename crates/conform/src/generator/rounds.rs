@@ -58,6 +58,13 @@ impl Generator {
             0 => self.value(variable.ty, Level::Divergent),
             _ => self.update(variable),
         };
+        // The same in all lanes, and made of what is not.
+        let base = Expr::sub(self.global_id(), self.local_id());
+        let next = match variable.ty {
+            Type::Bool => next,
+            ty if self.rng.chance(1, 5) => Expr::add(next, Expr::cast(ty, base)),
+            _ => next,
+        };
         let level = *self.rng.pick(&[Level::Grid, Level::Divergent]);
         let load = if self.rng.chance(1, 3) { self.load(variable.ty, level, 1) } else { None };
         self.pure = was_pure;

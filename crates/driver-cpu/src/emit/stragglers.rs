@@ -9,6 +9,7 @@ use super::slots::width;
 use super::vector_control::{Masked, Round};
 use super::vectors::{BYTES, Parts, is_wide};
 use super::{Emitter, LoopParts, clif_type};
+use crate::shape::Level;
 use cranelift_codegen::ir::condcodes::IntCC;
 use cranelift_codegen::ir::types::{I32, I64};
 use cranelift_codegen::ir::{self, Block, BlockArg, InstBuilder, StackSlotData, StackSlotKind};
@@ -26,7 +27,7 @@ const PATIENCE: i64 = 16;
 pub(super) struct Stragglers {
     /// The rows of the loop itself.
     inside: FxHashSet<ValueId>,
-    /// The rows from outside in which lanes differ.
+    /// The rows of lanes from outside.
     outside: Vec<ValueId>,
 }
 
@@ -56,11 +57,13 @@ impl Emitter<'_, '_> {
         let inside: FxHashSet<ValueId> = rows.clone().chain(all).collect();
         let used = rows.flat_map(|row| kernel.value(row).operands().collect::<Vec<_>>());
         let used = used.chain(parts.next.iter().copied()).chain([parts.again]);
+        // Also what is the same in all lanes may be made of what is not.
+        let is_of_lanes = |row: &ValueId| shape.defined[row.index()] == Level::Lane;
         let mut outside: Vec<ValueId> =
-            used.filter(|row| !inside.contains(row) && !self.is_same(*row)).collect();
+            used.filter(|row| !inside.contains(row) && is_of_lanes(row)).collect();
         outside.sort_unstable();
         outside.dedup();
-        let is_number = |row: &ValueId| kernel.value(*row).ty() != Type::Bool;
+        let is_number = |row: &ValueId| self.is_same(*row) || kernel.value(*row).ty() != Type::Bool;
         let results = masked.results.iter().map(|(_, row)| row);
         let all_numbers = outside.iter().chain(params.map(|(_, row)| row)).chain(results).all(is_number);
         all_numbers.then_some(Stragglers { inside, outside })
@@ -164,8 +167,9 @@ impl Emitter<'_, '_> {
         let kernel = self.shape.kernel;
         let around = |e: &mut Self, k: usize| {
             let next = masked.leaving.holds.resolve(kernel, parts.next[k]);
-            let is_at_hand = stragglers.inside.contains(&next) || stragglers.outside.contains(&next);
-            e.get(if is_at_hand || e.is_same(next) { next } else { parts.next[k] })
+            let is_shared = e.shape.defined[next.index()] < Level::Lane;
+            let is_named = stragglers.inside.contains(&next) || stragglers.outside.contains(&next);
+            e.get(if is_shared || is_named { next } else { parts.next[k] })
         };
         let around: Vec<BlockArg> = params.iter().map(|(k, ..)| around(self, *k).into()).collect();
         let last = masked.results.iter().map(|(k, _)| self.get(parts.next[*k])).collect();
