@@ -11,6 +11,18 @@ pub(crate) unsafe extern "C" fn zero(start: *mut u8, bytes: u64) {
     unsafe { start.write_bytes(0, bytes as usize) }
 }
 
+/// Has the machine fetch the line of memory at an address, which may be any. The code generator has no instruction for
+/// that. It changes no register, so calling it costs next to nothing: code says so by its calling convention.
+#[cfg(target_arch = "x86_64")]
+#[unsafe(naked)]
+pub(crate) unsafe extern "C" fn fetch(_address: *const u8) {
+    core::arch::naked_asm!("prefetcht0 [rdi]", "ret")
+}
+
+/// Other machines are not asked to.
+#[cfg(not(target_arch = "x86_64"))]
+pub(crate) unsafe extern "C" fn fetch(_address: *const u8) {}
+
 /// What a subgroup operation does, as one number for generated code.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum SubgroupCode {

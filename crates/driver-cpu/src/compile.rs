@@ -85,6 +85,7 @@ impl Compiler {
             simd: if cfg!(any(target_arch = "x86_64", target_arch = "aarch64")) { simd } else { Simd::Off },
             unaligned: !x86 || has("has_avx"),
             blend: x86 && has("has_sse41"),
+            fetch: x86,
             exchange_vectors: x86 && has("has_cmpxchg16b"),
         };
         Ok(Compiler { best, quick, target })

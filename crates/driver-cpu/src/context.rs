@@ -89,6 +89,8 @@ pub(crate) struct Calls {
     pub(crate) open: unsafe extern "C" fn(*mut Worker<'_>),
     /// Notes a trap: tag, value, linear invocation.
     pub(crate) trap: unsafe extern "C" fn(*const Context, u32, u32, u64),
+    /// Has the machine fetch a line of memory that will be needed soon. It changes no register.
+    pub(crate) fetch: unsafe extern "C" fn(*const u8),
     /// Fills memory with zeros.
     pub(crate) zero: unsafe extern "C" fn(*mut u8, u64),
     /// A subgroup operation: what, subgroup size, lanes, operand, second operand, result.

@@ -167,6 +167,7 @@ const CALLS: Calls = Calls {
     arrive,
     open,
     trap,
+    fetch: calls::fetch,
     zero: calls::zero,
     subgroup: calls::subgroup,
     widen: calls::widen,

@@ -8,6 +8,7 @@
 mod bounds;
 mod choice;
 mod conditions;
+mod fetch;
 mod lanes;
 mod memory;
 mod ops;
@@ -67,6 +68,8 @@ pub(crate) struct Target {
     pub(crate) unaligned: bool,
     /// Whether selecting lanes by a mask is an instruction of x86.
     pub(crate) blend: bool,
+    /// Whether memory can be fetched before it is needed.
+    pub(crate) fetch: bool,
     /// Whether a vector in memory can be compared and exchanged.
     pub(crate) exchange_vectors: bool,
 }

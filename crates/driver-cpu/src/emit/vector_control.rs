@@ -59,7 +59,11 @@ impl Emitter<'_, '_> {
 
     fn vector_region(&mut self, region: RegionId) {
         let end = self.shape.kernel.item_count(region);
+        let fetched = self.bundle.as_mut().and_then(|bundle| bundle.fetched.take());
         stacker::maybe_grow(64 << 10, 1 << 20, || self.vector_span(Span { region, start: 0, end }));
+        if let Some(bundle) = &mut self.bundle {
+            bundle.fetched = fetched;
+        }
     }
 
     fn form(&self, row: ValueId) -> Form {

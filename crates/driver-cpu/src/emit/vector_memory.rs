@@ -127,6 +127,7 @@ impl Emitter<'_, '_> {
         let flags = self.flags_of(buffer, access);
         let (address, _) = self.address(access, buffer, index);
         if self.proven.contains(&access) && self.mask().is_none() {
+            self.fetch_ahead(buffer, address);
             return self.load_side(element, flags, address);
         }
         let inside = self.is_inside(buffer, index, 1);

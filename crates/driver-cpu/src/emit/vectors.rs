@@ -52,6 +52,8 @@ pub(super) struct Bundle {
     part: usize,
     /// Whether these lanes are only asked what they are about to do.
     pub(super) is_asked: bool,
+    /// The buffers of which what the next bundles read is being fetched; none within branches and loops.
+    pub(super) fetched: Option<SmallVec<[u32; 4]>>,
 }
 
 /// Whether a value takes 64 bits in a lane.
@@ -83,7 +85,9 @@ impl Emitter<'_, '_> {
     ) -> T {
         let mark = self.log.len();
         self.lane = Some(first);
-        self.bundle = Some(Bundle { first, vectors, mask: None, single: None, part: 0, is_asked: false });
+        let fetched = Some(SmallVec::new());
+        self.bundle =
+            Some(Bundle { first, vectors, mask: None, single: None, part: 0, is_asked: false, fetched });
         let made = code(self);
         self.lane = None;
         self.bundle = None;
