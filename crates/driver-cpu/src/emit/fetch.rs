@@ -30,7 +30,9 @@ impl Emitter<'_, '_> {
         let bytes = i64::from(self.bundle_lanes()) * size;
         let is_small = decl.count().is_some_and(|count| i64::from(count) * size < LARGE);
         let is_own = matches!(decl.access(), BufferAccess::Workgroup | BufferAccess::Local);
-        if !self.target.fetch || bytes < LINE || is_small || is_own {
+        // In a loop the next bundle is somewhere else in the next round.
+        let is_in_loop = self.group_loops > 0;
+        if !self.target.fetch || bytes < LINE || is_small || is_own || is_in_loop {
             return;
         }
         let Some(bundle) = self.bundle.as_mut().filter(|bundle| !bundle.is_asked) else { return };

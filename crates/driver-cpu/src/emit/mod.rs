@@ -185,6 +185,8 @@ struct Emitter<'a, 'k> {
     leave: Block,
     /// Whether the code at hand seldom runs.
     is_rare: bool,
+    /// How many loops of a workgroup are around the code at hand.
+    group_loops: u32,
     /// Accesses that need no check where the code is now.
     proven: FxHashSet<bounds::Access>,
     /// How memory is accessed: own memory, then each buffer.
@@ -234,6 +236,7 @@ impl<'a, 'k> Emitter<'a, 'k> {
             side: None,
             leave,
             is_rare: false,
+            group_loops: 0,
             proven: FxHashSet::default(),
             own_flags,
             flags,
@@ -602,7 +605,9 @@ impl<'a, 'k> Emitter<'a, 'k> {
         }
         self.note_kept(id, level);
         let keeps = self.keeps(id, level, next.iter().copied());
+        self.group_loops += u32::from(level == Level::Workgroup);
         self.region(level, body, &keeps);
+        self.group_loops -= u32::from(level == Level::Workgroup);
         // What a loop that goes on selects is decided by that, so the selection is left to where it is left.
         let kernel = self.shape.kernel;
         let holds = Terms::of(kernel, again, true);

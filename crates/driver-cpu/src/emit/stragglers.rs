@@ -63,10 +63,11 @@ impl Emitter<'_, '_> {
             used.filter(|row| !inside.contains(row) && is_of_lanes(row)).collect();
         outside.sort_unstable();
         outside.dedup();
+        // Truth values stand in memory in one form for bundles and in another for lanes.
         let is_number = |row: &ValueId| self.is_same(*row) || kernel.value(*row).ty() != Type::Bool;
-        let results = masked.results.iter().map(|(_, row)| row);
-        let all_numbers = outside.iter().chain(params.map(|(_, row)| row)).chain(results).all(is_number);
-        all_numbers.then_some(Stragglers { inside, outside })
+        let are_numbers = outside.iter().chain(params.map(|(_, row)| row)).all(is_number)
+            && masked.types.iter().all(|ty| *ty != Type::Bool);
+        are_numbers.then_some(Stragglers { inside, outside })
     }
 
     /// The end of a round: back to the head of the loop, or out of it. It goes on here where few lanes are left.
@@ -105,9 +106,8 @@ impl Emitter<'_, '_> {
     ) -> Vec<Parts> {
         let Some(first) = self.lane else { return round.last.clone() };
         let mark = self.log.len();
-        let spread = |e: &mut Self, (ty, parts): (&Type, &Parts)| e.spread(*ty, parts);
-        let results: Vec<Spread> =
-            masked.types.iter().zip(&round.last).map(|last| spread(self, last)).collect();
+        let last = masked.types.iter().zip(&round.last);
+        let results: Vec<Spread> = last.map(|(ty, parts)| self.spread(*ty, parts)).collect();
         let params = self.spread_params(masked, &results, &round.around);
         let outside: Vec<(ValueId, Spread)> =
             stragglers.outside.iter().map(|row| (*row, self.spread_row(*row))).collect();
