@@ -45,42 +45,18 @@ fn best(mut turn: impl FnMut()) -> Duration {
     std::iter::repeat_n((), 7).map(time).min().unwrap_or_default()
 }
 
-/// Two arrays are read and one is written, none of which fits a cache: as one writes that, and with what comes later asked
-/// for ahead. Which is faster is up to the machine.
+/// Two arrays are read and one is written, none of which fits a cache.
 fn bandwidth() -> f64 {
     const N: usize = 64 << 20;
     const CHUNK: usize = 1 << 14;
     let (mut y, x) = (vec![1.0_f32; N], vec![2.0_f32; N]);
-    let mut time = |add: fn(&mut [f32], &[f32])| {
-        best(|| y.par_chunks_mut(CHUNK).zip(x.par_chunks(CHUNK)).for_each(|(y, x)| add(y, x)))
-    };
-    let time = time(add).min(time(add_ahead));
+    let time = best(|| {
+        y.par_chunks_mut(CHUNK).zip(x.par_chunks(CHUNK)).for_each(|(y, x)| {
+            y.iter_mut().zip(x).for_each(|(y, x)| *y += x);
+        });
+    });
     black_box(y);
     (N * 12) as f64 / time.as_secs_f64()
-}
-
-fn add(y: &mut [f32], x: &[f32]) {
-    y.iter_mut().zip(x).for_each(|(y, x)| *y += x);
-}
-
-fn add_ahead(y: &mut [f32], x: &[f32]) {
-    /// The numbers in a line of memory, and how many numbers ahead is asked.
-    const LINE: usize = 16;
-    const AHEAD: usize = 512;
-    y.chunks_mut(LINE).zip(x.chunks(LINE)).for_each(|(y, x)| {
-        fetch(y.as_ptr().wrapping_add(AHEAD));
-        fetch(x.as_ptr().wrapping_add(AHEAD));
-        add(y, x);
-    });
-}
-
-fn fetch(_address: *const f32) {
-    #[cfg(target_arch = "x86_64")]
-    // SAFETY: any address may be asked for.
-    unsafe {
-        use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
-        _mm_prefetch(_address.cast(), _MM_HINT_T0);
-    }
 }
 
 /// A chain of operations each of which waits for the one before: an exclusive or takes a cycle, a product three.

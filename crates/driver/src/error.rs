@@ -148,7 +148,9 @@ pub enum Error {
         known: String,
     },
     /// No backend meets the requirements.
-    #[error("no backend meets the requirements: {reasons}. help: ask for less, or name a backend; `vyre devices` shows what each has")]
+    #[error(
+        "no backend meets the requirements: {reasons}. help: ask for less, or name a backend; `vyre devices` shows what each has"
+    )]
     NoBackend {
         /// Why each was passed over.
         reasons: String,
