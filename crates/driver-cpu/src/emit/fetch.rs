@@ -2,8 +2,8 @@
 //!
 //! A run that goes through large buffers side by side waits for memory. The machine sees where it goes and fetches what
 //! comes next, but not far enough ahead for vectors of 128 bits: only so many instructions are under way at once, and
-//! these cover half of what wider vectors do. So where a bundle loads from such a buffer it asks for what a bundle some
-//! way ahead will load.
+//! these cover half of what wider vectors do. So on machines where that was seen a bundle that loads from such a buffer asks
+//! for what a bundle some way ahead will load.
 
 use super::Emitter;
 use crate::context::{Calls, Context};

@@ -54,7 +54,7 @@ pub(crate) struct Emitted {
 }
 
 /// What decides the code besides the kernel.
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, Debug)]
 pub(crate) struct Target {
     pub(crate) pointer: ir::Type,
     pub(crate) call_conv: CallConv,
@@ -68,7 +68,7 @@ pub(crate) struct Target {
     pub(crate) unaligned: bool,
     /// Whether selecting lanes by a mask is an instruction of x86.
     pub(crate) blend: bool,
-    /// Whether memory can be fetched before it is needed.
+    /// Whether memory is asked for before it is needed.
     pub(crate) fetch: bool,
     /// Whether a vector in memory can be compared and exchanged.
     pub(crate) exchange_vectors: bool,
