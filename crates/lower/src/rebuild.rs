@@ -244,10 +244,13 @@ impl Rebuilding<'_> {
                     new => *arg = new,
                 }
             }
-            if pending.len() == before {
-                pending.pop();
-                self.new_row[at] = self.made(columns::value(kind, args)).0;
+            if pending.len() > before {
+                // In the order in which rows are numbered in the end.
+                pending[before..].reverse();
+                continue;
             }
+            pending.pop();
+            self.new_row[at] = self.made(columns::value(kind, args)).0;
         }
         ValueId(self.new_row[root as usize])
     }
