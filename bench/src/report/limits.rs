@@ -46,7 +46,7 @@ pub(crate) fn limits<'a>(rows: &'a [Row], machine: &Machine) -> Vec<Limit<'a>> {
         (bytes > 0.0).then(|| Limit {
             row,
             time,
-            memory: bytes / machine.bandwidth,
+            memory: bytes / machine.bandwidth(row.work.bytes),
             arithmetic: operations / machine.operations(),
         })
     };
@@ -76,9 +76,9 @@ pub(crate) fn lines(limits: &[Limit<'_>]) -> Vec<Vec<String>> {
 /// What the machine was found to do.
 pub(crate) fn about(machine: &Machine) -> String {
     format!(
-        "{} threads, {:.1} GB/s, {:.2} GHz, {:.0} G operations/s in vectors of 128 bits",
+        "{} threads, {:.1} GB/s from memory, {:.2} GHz, {:.0} G operations/s in vectors of 128 bits",
         machine.threads,
-        machine.bandwidth / 1e9,
+        machine.memory() / 1e9,
         machine.frequency / 1e9,
         machine.operations() / 1e9
     )
@@ -121,7 +121,6 @@ pub(crate) fn chart(limits: &[Limit<'_>], machine: &Machine) -> String {
         for (number, (seconds, colour)) in
             [(limit.memory, MEMORY), (limit.arithmetic, ARITHMETIC)].into_iter().enumerate()
         {
-            // What is more than the whole was served by a cache.
             let width = limit.share(seconds).min(1.0) * (WIDTH - LEFT - RIGHT);
             let top = y + number as f64 * BAR;
             let _ = writeln!(
