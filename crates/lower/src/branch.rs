@@ -82,15 +82,14 @@ impl<'p> Lowering<'p> {
         body: impl FnOnce(&mut Self),
     ) -> (RegionId, FxHashMap<Variable, ValueId>) {
         let outer = self.region;
-        let known = self.known.len();
         // What is known of a constant says nothing about the program.
-        if self.builder.as_bool(cond).is_none() {
-            self.known.push(cond);
-        }
+        let is_news = self.builder.as_bool(cond).is_none() && self.known.insert(cond);
         let (mark, declared) = (self.log.len(), self.values.len());
         self.region = self.builder.region(outer);
         body(self);
-        self.known.truncate(known);
+        if is_news {
+            self.known.remove(&cond);
+        }
         let region = std::mem::replace(&mut self.region, outer);
         let mut left = FxHashMap::default();
         while self.log.len() > mark {

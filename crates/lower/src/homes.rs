@@ -25,6 +25,9 @@ struct Place {
     parent: RegionId,
     /// The position in the parent of the item that holds it.
     position: u32,
+    /// A region further up, the same number of steps away from all regions of a depth, so that a region any number of steps
+    /// away is found in few: nests are as deep as a program has early returns.
+    jump: RegionId,
     depth: u32,
     loops: u32,
     /// How many of the loops around it hold grid barriers.
@@ -47,7 +50,8 @@ impl Homes {
     ) -> Homes {
         let count = kernel.values.len();
         let regions = kernel.regions.start.len();
-        let root = Place { parent: Kernel::ENTRY, position: 0, depth: 0, loops: 0, segmented: 0 };
+        let entry = Kernel::ENTRY;
+        let root = Place { parent: entry, position: 0, jump: entry, depth: 0, loops: 0, segmented: 0 };
         let mut homes = Homes {
             region: vec![Kernel::ENTRY; count],
             before: vec![u32::MAX; count],
@@ -82,15 +86,38 @@ impl Homes {
 
     /// The region around a region, and the position there of the item that holds it; `None` for the entry.
     pub fn around(&self, region: RegionId) -> Option<(RegionId, u32)> {
-        let Place { parent, position, depth, .. } = self.places[region.index()];
+        let Place { parent, position, depth, .. } = self.at(region);
         (depth > 0).then_some((parent, position))
     }
 
     /// Notes where a region is, and how many loops and segmented loops it adds.
     fn nest(&mut self, region: RegionId, parent: RegionId, position: u32, adds: [u32; 2]) {
-        let Place { depth, loops, segmented, .. } = self.places[parent.index()];
-        let (loops, segmented) = (loops + adds[0], segmented + adds[1]);
-        self.places[region.index()] = Place { parent, position, depth: depth + 1, loops, segmented };
+        let above = self.at(parent);
+        let (once, twice) = (self.at(above.jump), self.at(self.at(above.jump).jump));
+        let as_far_again = above.depth - once.depth == once.depth - twice.depth;
+        let jump = if as_far_again { once.jump } else { parent };
+        let (loops, segmented) = (above.loops + adds[0], above.segmented + adds[1]);
+        let depth = above.depth + 1;
+        self.places[region.index()] = Place { parent, position, jump, depth, loops, segmented };
+    }
+
+    fn at(&self, region: RegionId) -> Place {
+        self.places[region.index()]
+    }
+
+    /// The way up from a place to the deepest region for which something holds that holds for all around it too.
+    fn climb(&self, from: (RegionId, u32), holds: impl Fn(Place) -> bool) -> (RegionId, u32) {
+        let mut below = from.0;
+        if holds(self.at(below)) {
+            return from;
+        }
+        loop {
+            let Place { parent, position, jump, .. } = self.at(below);
+            if holds(self.at(parent)) {
+                return (parent, position);
+            }
+            below = if holds(self.at(jump)) { parent } else { jump };
+        }
     }
 
     fn earliest(&mut self, kernel: &Kernel, of_item: &[(RegionId, u32)]) {
@@ -104,7 +131,7 @@ impl Homes {
                 value => value
                     .operands()
                     .map(|operand| self.region[operand.index()])
-                    .max_by_key(|region| self.places[region.index()].depth)
+                    .max_by_key(|region| self.at(*region).depth)
                     .unwrap_or(Kernel::ENTRY),
             };
         }
@@ -112,22 +139,17 @@ impl Homes {
 
     /// The deepest region that holds both places, and the position there of what comes first.
     fn meet(&self, a: (RegionId, u32), b: (RegionId, u32)) -> (RegionId, u32) {
-        let (mut a, mut b) = (a, b);
-        let depth = |place: (RegionId, u32)| self.places[place.0.index()].depth;
-        let up = |place: (RegionId, u32)| {
-            let Place { parent, position, .. } = self.places[place.0.index()];
-            (parent, position)
-        };
-        while depth(a) > depth(b) {
-            a = up(a);
+        let depth = self.at(a.0).depth.min(self.at(b.0).depth);
+        let [a, b] = [a, b].map(|place| self.climb(place, |at| at.depth <= depth));
+        if a.0 == b.0 {
+            return (a.0, a.1.min(b.1));
         }
-        while depth(b) > depth(a) {
-            b = up(b);
+        let (mut x, mut y) = (self.at(a.0), self.at(b.0));
+        while x.parent != y.parent {
+            let (above, other) = if x.jump == y.jump { (x.parent, y.parent) } else { (x.jump, y.jump) };
+            (x, y) = (self.at(above), self.at(other));
         }
-        while a.0 != b.0 {
-            (a, b) = (up(a), up(b));
-        }
-        (a.0, a.1.min(b.1))
+        (x.parent, x.position.min(y.position))
     }
 
     fn use_at(&mut self, latest: &mut [Option<(RegionId, u32)>], value: ValueId, at: (RegionId, u32)) {
@@ -179,24 +201,16 @@ impl Homes {
         for i in (0..kernel.values.len()).rev() {
             let value = kernel.value(ValueId(i as u32));
             let Some(last) = latest[i] else { continue };
-            let (mut at, mut best) = (last, last);
             let stays = stays(ValueId(i as u32));
-            while at.0 != early[i] {
-                let Place { parent, position, .. } = self.places[at.0.index()];
-                at = (parent, position);
-                let loops = |region: RegionId| {
-                    let Place { loops, segmented, .. } = self.places[region.index()];
-                    if stays { loops - segmented } else { loops }
-                };
-                if loops(at.0) < loops(best.0) {
-                    best = at;
-                }
-            }
+            let loops = |at: Place| if stays { at.loops - at.segmented } else { at.loops };
+            // Further up there are no more loops around than further down.
+            let fewest = loops(self.at(early[i]));
+            let best = self.climb(last, |at| loops(at) <= fewest);
             if !matches!(value, Value::Param { .. } | Value::Out { .. }) {
                 self.region[i] = best.0;
             }
             self.before[i] = best.1;
-            let [home, used] = [best, last].map(|(region, _)| self.places[region.index()].loops);
+            let [home, used] = [best, last].map(|(region, _)| self.at(region).loops);
             self.leaves_loop[i] = home < used;
             for operand in value.operands() {
                 self.use_at(latest, operand, best);

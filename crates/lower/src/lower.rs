@@ -12,7 +12,7 @@
 use crate::build::Builder;
 use crate::kernel::{Item, ItemId, Origin, RegionId, Value, ValueId};
 use crate::scan::{Waiting, is_subgroup, node_waits};
-use rustc_hash::FxHashMap;
+use rustc_hash::{FxHashMap, FxHashSet};
 use vyre_foundation::validate::{self, Level};
 use vyre_foundation::{Expr, MemoryOrdering, Name, Node, Program, Scope, Type};
 
@@ -44,7 +44,7 @@ pub(crate) struct Lowering<'p> {
     pub(crate) loops: Vec<OpenLoop>,
     pub(crate) region: RegionId,
     /// The conditions that hold in this region.
-    pub(crate) known: Vec<ValueId>,
+    pub(crate) known: FxHashSet<ValueId>,
     /// What ended invocations must reach.
     pub(crate) waiting: Waiting,
     /// Whether something that ended invocations must reach can follow the body that is being lowered.
@@ -84,7 +84,7 @@ impl<'p> Lowering<'p> {
             log: Vec::new(),
             loops: Vec::new(),
             region: Builder::ROOT,
-            known: Vec::new(),
+            known: FxHashSet::default(),
             waiting: Waiting::of(program),
             later: false,
             guard_each: false,

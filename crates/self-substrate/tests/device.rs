@@ -272,3 +272,20 @@ fn levels_that_rise_too_far_are_left_to_the_host() {
     assert_eq!(found.stats.device, None);
     assert_eq!(found.kernel, optimize(&kernel, &Options::default()).kernel);
 }
+
+#[test]
+fn deep_nests_are_left_to_the_host() {
+    // What follows an early return is nested in a branch.
+    let nested = |returns: usize| {
+        let mut text = String::from("program p { buffer x: read_write u32[]; let i = global_id.x; ");
+        (0..returns).for_each(|k| text += &format!("if x[i] == {k} {{ return; }} "));
+        lower(&Program::parse(&(text + "x[i] = x[i] + 1; }")).expect("it parses"))
+    };
+    let device = cpu(2);
+    same(&device, &nested(200), "branches in branches");
+    let kernel = nested(2000);
+    let found = device.optimize(&kernel, Optimization::On).expect("it runs");
+    assert_eq!(found.stats.device, None);
+    assert_eq!(found.stats.loads, 2000, "nothing is stored between the loads");
+    assert_eq!(found.kernel, optimize(&kernel, &Options::default()).kernel);
+}

@@ -35,6 +35,9 @@ use vyre_primitives::{Compact, Frontier, Op, Scan};
 /// Loops that carry more values are left to the host: each value is compared with all before it here.
 const MOST_PAIRS: u32 = 256;
 
+/// Kernels with regions further down are left to the host: each item looks at all regions around it here.
+const MOST_NESTED: u32 = 512;
+
 /// Kernels of more rows are left to the host: four words of each are numbered, and those of constants.
 const MOST_ROWS: usize = 1 << 28;
 
@@ -166,7 +169,7 @@ impl Device {
     fn run(&self, kernel: &Flat, own: Optimization) -> Result<Option<Optimized>> {
         let (values, items) = (&kernel.values, &kernel.items);
         let known: Vec<u32> = known_rows(kernel).flat_map(|(row, is)| [row.index() as u32, is]).collect();
-        let (home, owner) = places(kernel);
+        let Some((home, owner)) = places(kernel) else { return Ok(None) };
         let words: [&[u32]; 19] = [
             &values.kind,
             &values.args[0],
@@ -268,23 +271,31 @@ fn without_columns(kernel: &Flat) -> Flat {
     }
 }
 
-/// The region of each item, and the item that holds each region, with [`SECOND`] where it is the second of a branch.
-fn places(kernel: &Flat) -> (Vec<u32>, Vec<u32>) {
+/// The region of each item, and the item that holds each region, with [`SECOND`] where it is the second of a branch; `None`
+/// where regions are nested too deep.
+fn places(kernel: &Flat) -> Option<(Vec<u32>, Vec<u32>)> {
     let mut home = vec![0; kernel.items.len()];
     let mut owner = vec![0; kernel.regions.start.len()];
+    let mut depth = vec![0; owner.len()];
+    // Regions have smaller numbers than those in them.
     for region in kernel.region_ids() {
+        let inside = depth[region.index()] + 1;
         for id in kernel.region(region) {
             let number = id.index() as u32;
             home[id.index()] = region.index() as u32;
             let arg = |which: usize| kernel.items.args[which][id.index()] as usize;
+            let mut holds = |region: usize, owned: u32| (owner[region], depth[region]) = (owned, inside);
             match kernel.items.kind[id.index()] & 0xff {
-                item::IF => (owner[arg(1)], owner[arg(2)]) = (number, number | SECOND),
-                item::LOOP => owner[arg(1)] = number,
+                item::IF => {
+                    holds(arg(1), number);
+                    holds(arg(2), number | SECOND);
+                }
+                item::LOOP => holds(arg(1), number),
                 _ => {}
             }
         }
     }
-    (home, owner)
+    depth.iter().all(|depth| *depth <= MOST_NESTED).then_some((home, owner))
 }
 
 /// The grid, and the lengths of all buffers whose length is open.

@@ -11,8 +11,8 @@ const LESS: u32 = kind(op::BINARY, BinOp::Lt as u32, Type::U32, Type::Bool);
 const SUM: u32 = kind(op::BINARY, BinOp::Add as u32, Type::U32, Type::U32);
 const BOTH: u32 = kind(op::BINARY, BinOp::And as u32, Type::Bool, Type::Bool);
 
-/// A load: its buffer, index and version, and the region in which it stands.
-type Load = (u32, u32, u32, RegionId);
+/// A load: its buffer, index and version.
+type Load = (u32, u32, u32);
 
 /// What the walks over the items of one kernel share.
 pub(crate) struct Control<'k> {
@@ -24,8 +24,8 @@ pub(crate) struct Control<'k> {
     results: Vec<u32>,
     /// The region of each item.
     home: Vec<RegionId>,
-    /// The region around each region.
-    around: Vec<RegionId>,
+    /// The last of the regions in each region. Regions are numbered in the order in which they are met.
+    last_inside: Vec<RegionId>,
     /// The region that each region becomes a part of; itself where it stays.
     part_of: Vec<RegionId>,
 }
@@ -50,32 +50,42 @@ impl<'k> Control<'k> {
                 }
             }
         }
-        let regions = kernel.regions.start.len();
-        let mut around = vec![Kernel::ENTRY; regions];
+        let mut last_inside: Vec<RegionId> = kernel.region_ids().collect();
         let mut home = vec![Kernel::ENTRY; kernel.items.len()];
         for region in kernel.region_ids() {
             for item in kernel.region(region) {
                 home[item.index()] = region;
-                match kernel.item(item) {
-                    Item::If { then, otherwise, .. } => {
-                        around[then.index()] = region;
-                        around[otherwise.index()] = region;
-                    }
-                    Item::Loop { body, .. } => around[body.index()] = region,
-                    _ => {}
-                }
+            }
+        }
+        // What is inside a region has larger numbers.
+        for region in kernel.region_ids().rev() {
+            for item in kernel.region(region) {
+                let inside = match kernel.item(item) {
+                    Item::If { otherwise, .. } => otherwise,
+                    Item::Loop { body, .. } => body,
+                    _ => continue,
+                };
+                let last = last_inside[inside.index()];
+                last_inside[region.index()] = last.max(last_inside[region.index()]);
             }
         }
         let part_of = kernel.region_ids().collect();
-        Control { kernel, slots, results, home, around, part_of }
+        Control { kernel, slots, results, home, last_inside, part_of }
     }
 
-    /// The region that a region is a part of by now.
-    fn merged(&self, mut region: RegionId) -> RegionId {
+    /// The region that a region is a part of by now. Ways there become shorter where they are gone.
+    fn merged(&mut self, mut region: RegionId) -> RegionId {
         while self.part_of[region.index()] != region {
-            region = self.part_of[region.index()];
+            let next = self.part_of[region.index()];
+            self.part_of[region.index()] = self.part_of[next.index()];
+            region = next;
         }
         region
+    }
+
+    /// Whether a region is another one or inside it.
+    fn is_in(&self, region: RegionId, other: RegionId) -> bool {
+        (other..=self.last_inside[other.index()]).contains(&region)
     }
 
     /// Goes over all items once. Gives whether something was decided.
@@ -104,7 +114,9 @@ struct Walk<'w, 'k> {
     control: &'w mut Control<'k>,
     edit: &'w mut Edit,
     stats: &'w mut Stats,
-    loads: FxHashMap<Load, u32>,
+    /// The results of loads, with the regions in which they stand: of equal ones the one met last that no equal one was
+    /// around. The regions that are not around an item are never around one that is met later.
+    loads: FxHashMap<Load, (RegionId, u32)>,
     /// Which rows are to stand for which parameters and results.
     forwards: Vec<(u32, u32)>,
     changed: bool,
@@ -286,20 +298,14 @@ impl Walk<'_, '_> {
         }
         let index = self.resolve(index);
         let region = self.control.merged(region);
-        let mut at = region;
-        loop {
-            if let Some(earlier) = self.loads.get(&(buffer, index, version, at)).copied() {
-                if self.stats.spend() {
-                    self.stats.loads += 1;
-                    self.stand_for(Some(result), earlier);
-                }
-                return;
+        let earlier = self.loads.get(&(buffer, index, version)).copied();
+        if let Some((_, earlier)) = earlier.filter(|(around, _)| self.control.is_in(region, *around)) {
+            if self.stats.spend() {
+                self.stats.loads += 1;
+                self.stand_for(Some(result), earlier);
             }
-            if at == Kernel::ENTRY {
-                break;
-            }
-            at = self.control.merged(self.control.around[at.index()]);
+            return;
         }
-        self.loads.insert((buffer, index, version, region), result);
+        self.loads.insert((buffer, index, version), (region, result));
     }
 }
