@@ -10,7 +10,8 @@
 
 use super::bounds::Access;
 use super::conditions::Terms;
-use super::{Emitter, LoopParts, clif_type};
+use super::control::LoopParts;
+use super::{Emitter, clif_type};
 use crate::shape::{CHUNK, Level, Rounds};
 use cranelift_codegen::ir::condcodes::IntCC;
 use cranelift_codegen::ir::types::{I32, I64};

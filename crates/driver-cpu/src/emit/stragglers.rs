@@ -5,10 +5,11 @@
 //! are left in it, these are finished one after the other by the code of single lanes: what goes around is written to
 //! memory, each lane takes its part of it, and leaves its results there.
 
+use super::control::LoopParts;
 use super::slots::width;
 use super::vector_control::{Masked, Round};
 use super::vectors::{BYTES, Parts, is_wide};
-use super::{Emitter, LoopParts, clif_type};
+use super::{Emitter, clif_type};
 use crate::shape::Level;
 use cranelift_codegen::ir::condcodes::IntCC;
 use cranelift_codegen::ir::types::{I32, I64};
