@@ -1,14 +1,25 @@
 //! The functions that generated code calls, but for those of a launch. What they compute is what the reference computes: they call it.
 
+use crate::context::Context;
+use std::sync::atomic::Ordering;
 use vyre_foundation::{Element, SubgroupOp, Type, UnOp, arith, element};
 
-/// Fills memory with zeros.
+/// Fills memory with zeros, or some of it where work is to stop.
 ///
 /// # Safety
-/// The bytes are the caller's to write.
-pub(crate) unsafe extern "C" fn zero(start: *mut u8, bytes: u64) {
-    // SAFETY: as promised.
-    unsafe { start.write_bytes(0, bytes as usize) }
+/// The bytes are the caller's to write, and the context is that of a launch.
+pub(crate) unsafe extern "C" fn zero(context: *const Context, start: *mut u8, bytes: u64) {
+    const AT_ONCE: u64 = 4 << 20;
+    for done in (0..bytes).step_by(AT_ONCE as usize) {
+        let count = AT_ONCE.min(bytes - done);
+        // SAFETY: as promised; the flag lives as long as the launch.
+        unsafe {
+            start.add(done as usize).write_bytes(0, count as usize);
+            if (*(*context).stop).load(Ordering::Relaxed) != 0 {
+                return;
+            }
+        }
+    }
 }
 
 /// Has the machine fetch the line of memory at an address, which may be any. The code generator has no instruction for

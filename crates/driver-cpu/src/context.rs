@@ -92,7 +92,7 @@ pub(crate) struct Calls {
     /// Has the machine fetch a line of memory that will be needed soon. It changes no register.
     pub(crate) fetch: unsafe extern "C" fn(*const u8),
     /// Fills memory with zeros.
-    pub(crate) zero: unsafe extern "C" fn(*mut u8, u64),
+    pub(crate) zero: unsafe extern "C" fn(*const Context, *mut u8, u64),
     /// A subgroup operation: what, subgroup size, lanes, operand, second operand, result.
     pub(crate) subgroup: unsafe extern "C" fn(u32, u32, u32, *const u8, *const u8, *mut u8),
     /// The element of an `f16` as `f32` bits.

@@ -88,6 +88,23 @@ fn work_that_was_stopped_reports_no_trap() {
     assert_eq!(error.expect_err("no end"), Error::Timeout { limit });
 }
 
+/// What each lane has for itself begins as zeros: here 1 GB, once for each of 256 lanes.
+#[test]
+fn arrays_of_lanes_time_out() {
+    let text = "program p {
+        workgroup_size 256;
+        local a: u32[0x10000000];
+        buffer o: output u32[256];
+        a[global_id.x * 77] = global_id.x;
+        o[global_id.x] = a[o[0]];
+    }";
+    let limit = Duration::from_millis(50);
+    let start = Instant::now();
+    let error = backend(1).dispatch(&program(text), vec![], &DispatchConfig::new().timeout(limit));
+    assert_eq!(error.expect_err("it takes longer"), Error::Timeout { limit });
+    assert!(start.elapsed() < Duration::from_secs(2), "took {:?}", start.elapsed());
+}
+
 /// A workgroup without loops can take long too.
 #[test]
 fn many_lanes_of_straight_code_time_out() {

@@ -72,10 +72,13 @@ fn invariants(builder: &mut Builder) -> FxHashMap<ValueId, ValueId> {
     for (i, region) in builder.regions.iter().enumerate() {
         region.items.iter().for_each(|item| home[item.index()] = RegionId(i as u32));
     }
+    // What an item leaves can settle one around it, or one inside: in turns items are gone over in both directions.
+    let mut backwards = false;
     loop {
         let before = alias.len();
-        for (i, home) in home.iter().enumerate() {
-            let id = ItemId(i as u32);
+        for i in 0..home.len() {
+            let i = if backwards { home.len() - 1 - i } else { i };
+            let (id, home) = (ItemId(i as u32), home[i]);
             match builder.items[i].clone() {
                 Item::Loop { first, next, .. } => {
                     for (k, (first, next)) in (0..).zip(first.into_iter().zip(next)) {
@@ -99,7 +102,7 @@ fn invariants(builder: &mut Builder) -> FxHashMap<ValueId, ValueId> {
                         };
                         if a == b {
                             alias.insert(*out, a);
-                        } else if [a, b].iter().all(|value| builder.exists_in(*value, *home)) {
+                        } else if [a, b].iter().all(|value| builder.exists_in(*value, home)) {
                             let cond = resolve(&alias, cond);
                             let select = builder.select(cond, a, b);
                             alias.insert(*out, select);
@@ -113,6 +116,7 @@ fn invariants(builder: &mut Builder) -> FxHashMap<ValueId, ValueId> {
             return alias;
         }
         builder.recompute_early(|value| resolve(&alias, value));
+        backwards = !backwards;
     }
 }
 

@@ -1,10 +1,12 @@
 //! Memory versions: loads of one buffer with equal versions see equal memory.
 //!
-//! Stores, atomics, barriers and uniform loads give the buffers they touch a new version. So does the head of a
-//! loop for what its body touches, since an earlier iteration may have, and the end of a loop or branch.
+//! Stores, atomics, barriers and uniform loads give the buffers they touch a new version. An atomic that acquires touches
+//! all buffers that others may write: who sees a flag sees the data. So does the head of a loop for what its body
+//! touches, since an earlier iteration may have, and the end of a loop or branch.
 
 use crate::kernel::{Item, ItemId, RegionId};
 use crate::lower::roomy;
+use vyre_foundation::MemoryOrdering::{AcqRel, Acquire, SeqCst};
 use vyre_foundation::{AtomicOp, BufferAccess, BufferDecl};
 
 /// Gives every load its version. Items are numbered before what is nested in them.
@@ -26,6 +28,7 @@ pub(crate) fn assign(items: &mut [(Item, u32)], regions: &[Vec<ItemId>], buffers
         };
         let mut all = match &items[i].0 {
             Item::Store { buffer, .. } => vec![*buffer as usize],
+            Item::Atomic { ordering: Acquire | AcqRel | SeqCst, .. } => shared.clone(),
             Item::Atomic { op, buffer, .. } if *op != AtomicOp::Load => vec![*buffer as usize],
             Item::Barrier { .. } | Item::UniformLoad { .. } => shared.clone(),
             _ => Vec::new(),

@@ -13,6 +13,8 @@
 //! --orders N    how many schedules (default 8)
 //! --threads A,B the thread limits under which a backend runs each program (default: its own)
 //! --routes A,B  the routes by which a backend runs each program: auto (default), native, resident, host
+//! --simd A,B    how the CPU computes lanes: on (default), off, always
+//! --optimize A,B  whether programs are optimised first: on (default), off
 //! --grid-barriers  programs dense in grid barriers, on up to 10,000 workgroups; a seed then means another program
 //! --out DIR     where reduced failures are written (default: they are printed)
 //! --corpus DIR  test files to mutate (default: tests/files of this repository)

@@ -7,7 +7,7 @@
 //! | a row that is the same in all lanes, or differs by a stride | 4 | 1 |
 //! | an operator with a vector form | 4 | 1, of 64 bits 2 |
 //! | an operator without | 4 | 16 |
-//! | an access side by side | 4 | 2 |
+//! | an access side by side | 4 | 2, a load without a check 1 |
 //! | a load that is mostly side by side | 4 | 4 |
 //! | a load by a stride | 4 | 6 |
 //! | any other load | 4 | 9, in a loop 6 |

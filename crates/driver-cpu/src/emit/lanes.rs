@@ -204,8 +204,15 @@ impl Emitter<'_, '_> {
                 continue;
             }
             let start = self.b.ins().iadd_imm_s(self.frame, i64::from(own.offset));
-            let bytes = self.b.ins().iconst(I64, bytes as i64);
-            self.call(offset_of!(Calls, zero), &[self.target.pointer, I64], &[start, bytes]);
+            let count = self.b.ins().iconst(I64, bytes as i64);
+            let pointer = self.target.pointer;
+            let arguments = [self.context, start, count];
+            self.call(offset_of!(Calls, zero), &[pointer, pointer, I64], &arguments);
+            // Of what every lane has for itself this can be most of the work.
+            const MUCH: u64 = 64 << 10;
+            if bytes >= MUCH {
+                self.check_stop();
+            }
         }
     }
 
@@ -249,7 +256,7 @@ impl Emitter<'_, '_> {
         self.b.ins().jump(join, &[]);
         self.proven = checked;
         self.b.switch_to_block(slow);
-        self.b.set_cold_block(slow);
+        self.seldom(slow);
         self.is_rare = true;
         self.lanes(&plan);
         self.is_rare = false;

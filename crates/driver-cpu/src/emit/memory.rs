@@ -182,7 +182,7 @@ impl Emitter<'_, '_> {
         if self.shape.is_large {
             let zeros = self.b.ins().iadd_imm_s(self.frame, ZERO_CELL);
             let address = self.b.ins().select(inside, address, zeros);
-            // It may stand for own memory now.
+            // It may stand for own memory now. Nobody asks what overlaps where large kernels are compiled.
             let flags = flags.with_alias_region(None);
             return self.load_element(element, flags, address);
         }
@@ -217,7 +217,7 @@ impl Emitter<'_, '_> {
         let [then, outside, join] = [0; 3].map(|_| self.b.create_block());
         self.b.ins().brif(inside, then, &[], outside, &[]);
         self.b.switch_to_block(outside);
-        self.b.set_cold_block(outside);
+        self.seldom(outside);
         // A constant would be made before a loop around this and take a register all through it.
         let flags = MemFlagsData::new().with_notrap().with_aligned();
         let zero = self.b.ins().load(ty, flags, self.context, offset_of!(Context, zero) as i32);
@@ -333,7 +333,7 @@ impl Emitter<'_, '_> {
             nan = self.b.ins().vany_true(nan);
         }
         let [rare, usual, join] = [0; 3].map(|_| self.b.create_block());
-        self.b.set_cold_block(rare);
+        self.seldom(rare);
         self.b.ins().brif(nan, rare, &[], usual, &[]);
         self.b.switch_to_block(rare);
         for (offset, value) in (0..).step_by(16).zip(values) {

@@ -68,6 +68,7 @@ impl Emitter<'_, '_> {
             e.icmp(IntCC::UnsignedLessThanOrEqual, end, count)
         };
         let mut buffers: Vec<u32> = accesses.iter().map(|(_, buffer)| *buffer).collect();
+        buffers.sort_unstable();
         buffers.dedup();
         let first = inside(self, buffers[0]);
         let all = buffers[1..].iter().fold(first, |all, buffer| {
@@ -78,7 +79,7 @@ impl Emitter<'_, '_> {
             (0..parts.first.len()).filter_map(|k| self.shape.result(parts.id, k)).collect();
         let [fast, slow, join] = [0; 3].map(|_| self.b.create_block());
         self.b.ins().brif(all, fast, &[], slow, &[]);
-        self.b.set_cold_block(slow);
+        self.seldom(slow);
         for (block, is_proven) in [(fast, true), (slow, false)] {
             self.b.switch_to_block(block);
             let (mark, checked) = (self.log.len(), self.proven.clone());
@@ -208,7 +209,7 @@ impl Emitter<'_, '_> {
         let end = self.index(counted.counter.end);
         let more = self.icmp(IntCC::UnsignedLessThan, number, end);
         self.b.ins().brif(more, refill, &[], left, &[]);
-        self.b.set_cold_block(refill);
+        self.seldom(refill);
         self.b.switch_to_block(refill);
         self.check_stop();
         around.pop();

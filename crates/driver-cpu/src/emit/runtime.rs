@@ -8,7 +8,7 @@ use crate::context::{Calls, Context, Left, Next};
 use crate::shape::{Level, Rounds};
 use cranelift_codegen::ir::condcodes::IntCC;
 use cranelift_codegen::ir::types::I32;
-use cranelift_codegen::ir::{self, AbiParam, InstBuilder, MemFlagsData};
+use cranelift_codegen::ir::{self, AbiParam, Block, InstBuilder, MemFlagsData};
 use std::mem::offset_of;
 use vyre_lower::{ItemId, ValueId};
 
@@ -25,6 +25,14 @@ impl Emitter<'_, '_> {
     pub(super) fn check_stop_in(&mut self, id: ItemId) {
         if !matches!(self.shape.rounds[id.index()], Rounds::Few(_)) {
             self.check_stop();
+        }
+    }
+
+    /// Says that a block seldom runs, so that it stands behind all others. Not in large kernels: registers are allocated in
+    /// one pass from the end there, and what a block needs would take its time in all blocks between.
+    pub(super) fn seldom(&mut self, block: Block) {
+        if !self.shape.is_large {
+            self.b.set_cold_block(block);
         }
     }
 

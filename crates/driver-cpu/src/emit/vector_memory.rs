@@ -9,9 +9,9 @@
 //! fails, and only there, lanes are looked at one by one.
 //!
 //! **Lanes that are not meant** read what they like, as long as it is in the buffer, and write nothing. What is proven of
-//! an access holds for lanes that are meant alone, and one of them is always there: code under a mask runs for some
-//! lane. So a lane that is not meant reads element 0, which such a proof says there is. It writes by a branch around the
-//! store, never by writing back what it has read: another workgroup may have written since.
+//! an access holds for lanes that are meant alone. Code under a mask runs for some lane, or, in every other round of a short
+//! loop, has run for one the round before: so a lane that is not meant reads element 0, which such a proof says there is. It
+//! writes by a branch around the store, never by writing back what it has read: another workgroup may have written since.
 
 use super::Emitter;
 use super::bounds::Access;
@@ -243,7 +243,7 @@ impl Emitter<'_, '_> {
         rare: impl FnOnce(&mut Self) -> Parts,
     ) -> Parts {
         let [then, otherwise, join] = [0; 3].map(|_| self.b.create_block());
-        self.b.set_cold_block(otherwise);
+        self.seldom(otherwise);
         let [yes, no] = if holds { [then, otherwise] } else { [otherwise, then] };
         self.b.ins().brif(cond, yes, &[], no, &[]);
         let mark = self.log.len();
@@ -304,7 +304,7 @@ impl Emitter<'_, '_> {
         // The context is somewhere, and the code generator does not know that.
         self.b.ins().brif(self.context, behind, &args, never, &[]);
         self.b.switch_to_block(never);
-        self.b.set_cold_block(never);
+        self.seldom(never);
         let zero = self.zero(super::clif_type(ty));
         let zeros = self.splat_parts(ty, zero);
         self.jump_with(behind, &zeros);
@@ -373,7 +373,8 @@ impl Emitter<'_, '_> {
                 }
                 Element::U16 => self.b.ins().uload16x4(flags, address, offset),
                 Element::I16 => self.b.ins().sload16x4(flags, address, offset),
-                Element::BF16 | Element::F16 => {
+                Element::F16 => unreachable!("halves are loaded lane by lane"),
+                Element::BF16 => {
                     let halves = self.b.ins().uload16x4(flags, address, offset);
                     let by = self.b.ins().iconst(I32, 16);
                     let bits = self.b.ins().ishl(halves, by);

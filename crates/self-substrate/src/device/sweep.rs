@@ -14,6 +14,9 @@ const FRESH: u32 = u32::MAX;
 const MOST_REWRITES: u32 = 64;
 const MOST_STEPS: u32 = 64;
 
+/// How often levels are raised in one round at the most: a turn reaches all rows that come after their operands.
+const RAISES: u32 = 64;
+
 /// The deepest stack of any code.
 const STACK: u32 = 8;
 
@@ -86,14 +89,15 @@ impl<'m, 'k> Sweep<'m, 'k> {
         k.barrier(Scope::Grid);
     }
 
-    /// Raises the levels of rows above those of all that they are made of.
+    /// Raises the levels of rows above those of all that they are made of. Where that takes too many turns, as rows are far
+    /// from being in order, it is left to the host.
     pub(super) fn raise(&self, rows: Value<u32>) {
         let (m, k) = (self.m, self.m.k);
         let most = m.begins.len() - 1;
         // Constants that were made in the round before had the level in which they were made.
         m.team.for_each(k, rows - m.own(), |i| m.rank.store(m.own() + i, 0));
         let before = k.var("before", m.marks.grid_uniform_load(mark::RAISED));
-        k.for_named("turn", 0, u32::MAX, |_| {
+        k.for_named("turn", 0, RAISES, |turn| {
             m.team.for_each(k, rows, |row| {
                 k.if_(m.link.load(row).eq(row), || {
                     let least = k.var("least", 0u32);
@@ -112,6 +116,7 @@ impl<'m, 'k> Sweep<'m, 'k> {
             let now = m.marks.grid_uniform_load(mark::RAISED);
             k.if_(now.eq(before.get()), || k.break_());
             before.set(now);
+            k.if_(turn.eq(RAISES - 1), || m.overflow());
         });
     }
 

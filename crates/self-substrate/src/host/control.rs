@@ -139,9 +139,14 @@ impl Walk<'_, '_> {
         Some(self.control.slots[start + 2 * index + usize::from(is_result)]).filter(|row| *row != NONE)
     }
 
+    /// Whether nothing stands for a parameter or result.
+    fn is_open(&self, slot: u32) -> bool {
+        self.edit.forward[slot as usize] == slot
+    }
+
     /// Lets a row stand for a parameter or result.
     fn stand_for(&mut self, slot: Option<u32>, by: u32) {
-        let Some(slot) = slot.filter(|slot| self.edit.forward[*slot as usize] == *slot) else { return };
+        let Some(slot) = slot.filter(|slot| self.is_open(*slot)) else { return };
         if slot != by {
             self.forwards.push((slot, by));
             self.changed = true;
@@ -186,7 +191,13 @@ impl Walk<'_, '_> {
             let (a, b) = (self.resolve(*a), self.resolve(*b));
             match decided {
                 Some(holds) => self.stand_for(self.slot(id, k, true), if holds { a } else { b }),
-                None if a == b => self.stand_for(self.slot(id, k, true), a),
+                // Both leave the same.
+                None if a == b => {
+                    let slot = self.slot(id, k, true).filter(|slot| self.is_open(*slot) && *slot != a);
+                    if slot.is_some() && self.stats.spend() {
+                        self.stand_for(slot, a);
+                    }
+                }
                 None => {}
             }
         }

@@ -28,21 +28,32 @@ impl Levels {
     pub(crate) fn raise(&mut self, edit: &Edit) {
         // What was added are constants.
         self.levels.resize(edit.rows.len(), 0);
-        let mut changed = true;
-        while changed {
-            changed = false;
-            // Operands mostly have smaller numbers, so once is mostly enough.
-            for (number, row) in edit.rows.iter().enumerate() {
-                if edit.forward[number] as usize != number {
+        let mut is_right = vec![false; edit.rows.len()];
+        let mut pending = Vec::new();
+        for number in 0..edit.rows.len() as u32 {
+            if edit.forward[number as usize] != number {
+                continue;
+            }
+            // Operands first. Mostly they have smaller numbers.
+            pending.push(number);
+            while let Some(&top) = pending.last() {
+                let before = pending.len();
+                let row = Row::from(edit.rows[top as usize]);
+                let mut least = 0;
+                for operand in row.operands() {
+                    let operand = edit.resolve(*operand);
+                    least = least.max(self.levels[operand as usize] + 1);
+                    if !is_right[operand as usize] {
+                        pending.push(operand);
+                    }
+                }
+                if pending.len() > before {
                     continue;
                 }
-                let row = Row::from(*row);
-                let operands = row.operands().iter().map(|operand| edit.resolve(*operand) as usize);
-                let least = operands.map(|operand| self.levels[operand] + 1).max().unwrap_or(0);
-                if self.levels[number] < least {
-                    self.levels[number] = least;
-                    changed = true;
-                }
+                pending.pop();
+                is_right[top as usize] = true;
+                let level = &mut self.levels[top as usize];
+                *level = least.max(*level);
             }
         }
     }

@@ -128,8 +128,13 @@ impl<'a> Simplifier<'a> {
         }
         for _ in 0..MOST_REWRITES {
             let canonical = row.canonical(|operand| self.get(operand).op() == op::CONST);
-            self.stats.canonicalised += usize::from(canonical != row);
-            row = canonical;
+            if canonical != row {
+                if !self.stats.spend() {
+                    break;
+                }
+                self.stats.canonicalised += 1;
+                row = canonical;
+            }
             if let Some(folded) = self.folded(row) {
                 if !self.stats.spend() {
                     break;
@@ -163,8 +168,10 @@ impl<'a> Simplifier<'a> {
         }
         let row = self.get(number);
         let first = self.table.find_or_insert(&self.edit.rows, row, number);
-        self.edit.forward[number as usize] = first;
-        self.stats.merged += usize::from(first != number);
+        if first != number && self.stats.spend() {
+            self.edit.forward[number as usize] = first;
+            self.stats.merged += 1;
+        }
     }
 
     fn folded(&self, row: Row) -> Option<Row> {
@@ -209,8 +216,9 @@ impl<'a> Simplifier<'a> {
             let mut todo = [(term_of_nothing(), 0); 8];
             let all = pairs.iter().chain(rest);
             let count = pairs.len() + rest.len();
+            assert!(count <= todo.len(), "a pattern of the table has more operands than there is room for");
             todo.iter_mut().zip(all).for_each(|(slot, pair)| *slot = *pair);
-            self.all_match(&todo[..count.min(8)], instance, bound)
+            self.all_match(&todo[..count], instance, bound)
         };
         let [x, y, z] = row.args;
         match term {

@@ -5,13 +5,14 @@
 
 use super::Form;
 use crate::emit::Emitter;
+use crate::emit::bounds::Access;
 use crate::emit::conditions::Terms;
 use crate::emit::control::LoopParts;
 use crate::emit::vectors::Parts;
 use cranelift_codegen::ir::types::I32;
 use cranelift_codegen::ir::{self, Block, BlockArg, InstBuilder};
 use vyre_foundation::Type;
-use vyre_lower::{Kernel, RegionId, ValueId};
+use vyre_lower::{Kernel, RegionId, Value, ValueId};
 
 /// The most rows of a loop of which two rounds are made at once.
 const BRIEF: usize = 32;
@@ -49,11 +50,13 @@ impl Emitter<'_, '_> {
             mask: self.append_parts(head, Type::Bool),
         };
         let stragglers = stragglers.map(|stragglers| (stragglers, self.b.append_block_param(head, I32)));
-        for _ in 1..self.rounds_at_once(parts.body) {
-            round = self.masked_round(&masked, round);
-            self.forget(mark);
-        }
         round = self.masked_round(&masked, round);
+        let proofs = self.drop_proofs(parts.body);
+        for _ in 1..self.rounds_at_once(parts.body) {
+            self.forget(mark);
+            round = self.masked_round(&masked, round);
+        }
+        self.proven.extend(proofs);
         self.check_stop_in(id);
         let last = arguments_of(&round.last);
         let mut around: Vec<BlockArg> = round.around.iter().copied().map(BlockArg::from).collect();
@@ -80,10 +83,23 @@ impl Emitter<'_, '_> {
     }
 
     /// How many rounds of a loop that lanes leave at different times are made before one looks whether a lane goes on: one
-    /// too many does no harm.
+    /// too many does no harm, as nobody selects what it computes and it reads nothing that is not checked.
     pub(in crate::emit) fn rounds_at_once(&self, body: RegionId) -> u32 {
         let is_short = self.shape.rows_at(body, 0).len() <= BRIEF;
         if is_short && self.shape.kernel.item_count(body) == 0 { 2 } else { 1 }
+    }
+
+    /// Drops what is proven of loads in a loop that are the same in all lanes, and gives it. Proofs are about lanes that are
+    /// meant. A round that nobody asked for may have none, and such an index is then that of no lane at all.
+    fn drop_proofs(&mut self, body: RegionId) -> Vec<Access> {
+        let shape = self.shape;
+        let is_same_load = |row: ValueId| match shape.kernel.value(row) {
+            Value::Load { index, .. } => self.is_same(index),
+            _ => false,
+        };
+        let rows = shape.rows_at(body, 0).iter().map(|(_, row)| *row);
+        let accesses: Vec<Access> = rows.filter(|row| is_same_load(*row)).map(Access::Row).collect();
+        accesses.into_iter().filter(|access| self.proven.remove(access)).collect()
     }
 
     /// What each round of a loop that lanes run more or less often needs.

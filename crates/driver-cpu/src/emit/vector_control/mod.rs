@@ -246,7 +246,7 @@ impl Emitter<'_, '_> {
         self.b.ins().jump(join, &[]);
         self.forget(mark);
         self.b.switch_to_block(rare);
-        self.b.set_cold_block(rare);
+        self.seldom(rare);
         let mask = self.vector(cond);
         self.arm(mask, region, &[]);
         self.set_mask(None);
