@@ -17,9 +17,10 @@ const FAR: u32 = 20;
 impl Generator {
     /// Loads at places of some kind.
     pub(super) fn places(&mut self, out: &mut Vec<Node>) {
-        match self.rng.below(5) {
+        match self.rng.below(6) {
             0 | 1 => self.compared_place(out),
             2 => self.best_place(out),
+            3 => self.walked_places(out),
             _ => self.carried_places(out),
         }
     }
@@ -60,8 +61,8 @@ impl Generator {
         }
     }
 
-    /// Loads from somewhere at this place, if anything may be loaded from any place now.
-    fn load_at(&mut self, place: Expr, out: &mut Vec<Node>) {
+    /// The buffers of which any place may be loaded now.
+    fn loadable(&self) -> Vec<usize> {
         let may_load = |i: &usize| {
             let mode = self.phased(*i).map(|Phase { domain, mode }| match domain {
                 // Elements of another slice may be being written.
@@ -70,7 +71,12 @@ impl Generator {
             });
             self.buffers[*i].access.allows_load() && mode.unwrap_or(true)
         };
-        let found: Vec<usize> = (0..self.buffers.len()).filter(may_load).collect();
+        (0..self.buffers.len()).filter(may_load).collect()
+    }
+
+    /// Loads from somewhere at this place, if anything may be loaded from any place now.
+    fn load_at(&mut self, place: Expr, out: &mut Vec<Node>) {
+        let found = self.loadable();
         if found.is_empty() {
             return;
         }
@@ -78,6 +84,37 @@ impl Generator {
         let (load, ty) = (Expr::load(&buffer.name, place), buffer.element.value_type());
         let variable = self.open_let(out, ty, Level::Divergent, false, load);
         self.mix(&variable, out);
+    }
+
+    /// The sum of a buffer as far as each invocation is itself, so that the last round of one is the first that goes
+    /// outside for another.
+    fn walked_places(&mut self, out: &mut Vec<Node>) {
+        let found = self.loadable();
+        if found.is_empty() || self.cost > 1 || !self.may_loop() {
+            return self.simple(out);
+        }
+        let buffer = &self.buffers[*self.rng.pick(&found)];
+        let (name, ty) = (buffer.name.clone(), buffer.element.value_type());
+        let sum = self.open_let(out, ty, Level::Divergent, true, Expr::cast(ty, Expr::u32(0)));
+        let id = if self.rng.chance(1, 2) { self.global_id() } else { self.local_id() };
+        let few = self.rng.below(3) as u32;
+        let far = Expr::u32(FAR * 10);
+        let to = match self.rng.below(5) {
+            0 | 1 => Expr::min(Expr::add(id.clone(), Expr::u32(few)), far),
+            2 => Expr::min(Expr::min(id.clone(), Expr::buf_len(&name)), far),
+            3 => Expr::rem(id.clone(), Expr::u32(FAR)),
+            _ => Expr::min(Expr::sub(id.clone(), Expr::u32(few)), far),
+        };
+        let counter = self.variables.fresh_name(u64::MAX);
+        let place = Expr::add(Expr::var(&counter), Expr::u32(self.rng.below(3) as u32));
+        let place = if self.rng.chance(2, 3) { Expr::var(&counter) } else { place };
+        let next = Expr::add(Expr::var(&sum.name), Expr::load(&name, place));
+        let walk = Node::loop_for(counter, Expr::u32(0), to, vec![Node::assign(&sum.name, next)]);
+        out.push(match self.rng.below(3) {
+            0 => Node::if_then(Expr::lt(id, Expr::buf_len(&name)), vec![walk]),
+            _ => walk,
+        });
+        self.mix(&sum, out);
     }
 
     /// A place under a condition that compares what it is made of.
