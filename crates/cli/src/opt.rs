@@ -32,20 +32,9 @@ fn opt(args: &OptArgs) -> Result<(), Failure> {
     let source = Source::read(&args.file)?;
     let unit = source.unit(false)?;
     let kernel = unit.kernel();
-    let mut dumped = Ok(());
-    let mut count = 0;
-    let mut dump = |name: &str, program: &Program| {
-        if let (Some(folder), Ok(())) = (&args.dump, &dumped) {
-            dumped = write_dump(folder, &format!("{count:02}-{name}.vyre"), program);
-            count += 1;
-        }
-    };
-    dump("lowered", &raise(kernel));
-    let watch = |pass: &Pass, edit: &Edit| {
-        if args.dump.is_some() {
-            dump(pass.name, &raise(&rebuild(kernel, edit)));
-        }
-    };
+    let mut dumps = Dumps::begin(args.dump.as_deref())?;
+    dumps.write("lowered", || raise(kernel));
+    let watch = |pass: &Pass, edit: &Edit| dumps.write(pass.name, || raise(&rebuild(kernel, edit)));
     let optimized = match args.backend {
         None => optimize_watched(kernel, &Options { fuel: args.opt_fuel }, watch),
         Some(backend) => {
@@ -53,8 +42,8 @@ fn opt(args: &OptArgs) -> Result<(), Failure> {
         }
     };
     let program = raise(&optimized.kernel);
-    dump("optimized", &program);
-    dumped?;
+    dumps.write("optimized", || program.clone());
+    dumps.written?;
     if args.json {
         return print::out(&format!("{}\n", as_json(&optimized.stats, &program)));
     }
@@ -67,10 +56,47 @@ fn opt(args: &OptArgs) -> Result<(), Failure> {
     print::out(&program.to_string())
 }
 
-fn write_dump(folder: &Path, name: &str, program: &Program) -> Result<(), Failure> {
-    let path = folder.join(name);
-    let written = std::fs::create_dir_all(folder).and_then(|()| std::fs::write(&path, program.to_string()));
-    written.map_err(|error| Failure::Unwritable { path, error })
+/// The program after each pass, as files of a folder, where that is wanted.
+struct Dumps<'a> {
+    folder: Option<&'a Path>,
+    count: usize,
+    /// What went wrong first.
+    written: Result<(), Failure>,
+}
+
+impl<'a> Dumps<'a> {
+    /// Makes the folder, and removes what an earlier run has left there: it would look like part of this one.
+    fn begin(folder: Option<&'a Path>) -> Result<Dumps<'a>, Failure> {
+        if let Some(folder) = folder {
+            let prepared = std::fs::create_dir_all(folder).and_then(|()| remove_dumps(folder));
+            prepared.map_err(|error| Failure::Unwritable { path: folder.to_owned(), error })?;
+        }
+        Ok(Dumps { folder, count: 0, written: Ok(()) })
+    }
+
+    fn write(&mut self, name: &str, program: impl FnOnce() -> Program) {
+        let (Some(folder), Ok(())) = (self.folder, &self.written) else { return };
+        let path = folder.join(format!("{:02}-{name}.vyre", self.count));
+        self.count += 1;
+        self.written =
+            std::fs::write(&path, program().to_string()).map_err(|error| Failure::Unwritable { path, error });
+    }
+}
+
+fn remove_dumps(folder: &Path) -> std::io::Result<()> {
+    const NAMES: [&str; 5] = ["lowered", "rows", "items", "needs", "optimized"];
+    for entry in std::fs::read_dir(folder)? {
+        let path = entry?.path();
+        let name =
+            path.file_name().and_then(|name| name.to_str()).and_then(|name| name.strip_suffix(".vyre"));
+        let is_dump = name.and_then(|name| name.split_once('-')).is_some_and(|(number, name)| {
+            number.bytes().all(|digit| digit.is_ascii_digit()) && NAMES.contains(&name)
+        });
+        if is_dump {
+            std::fs::remove_file(path)?;
+        }
+    }
+    Ok(())
 }
 
 /// The changes by what made them, those that were made.

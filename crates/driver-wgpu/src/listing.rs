@@ -1,7 +1,7 @@
 //! What a program becomes, for people and for other tools. Nothing here needs a device.
 
 use crate::emit::{ENTRY, Form, Manner, emit_into};
-use crate::pipeline::legal_kernel;
+use crate::pipeline::{STACK, legal_kernel};
 use naga::valid::{Capabilities, ModuleInfo, ValidationFlags, Validator};
 use vyre_driver::{Error, Result, Unit};
 use vyre_foundation::Program;
@@ -18,14 +18,15 @@ use vyre_foundation::Program;
 /// # Ok::<(), vyre_driver::Error>(())
 /// ```
 pub fn wgsl(unit: &Unit) -> Result<String> {
-    let (module, info) = module(unit)?;
-    let flags = naga::back::wgsl::WriterFlags::empty();
-    naga::back::wgsl::write_string(&module, &info, flags).map_err(failed)
+    stacker::maybe_grow(STACK.0, STACK.1, || {
+        let (module, info) = module(unit)?;
+        let flags = naga::back::wgsl::WriterFlags::empty();
+        naga::back::wgsl::write_string(&module, &info, flags).map_err(failed)
+    })
 }
 
 /// The program as the words of a SPIR-V module. A program in segments has an entry point for each.
 pub fn spirv(unit: &Unit) -> Result<Vec<u32>> {
-    let (module, info) = module(unit)?;
     let mut options = naga::back::spv::Options {
         lang_version: (1, 3),
         force_loop_bounding: false,
@@ -33,7 +34,10 @@ pub fn spirv(unit: &Unit) -> Result<Vec<u32>> {
         ..naga::back::spv::Options::default()
     };
     options.flags.remove(naga::back::spv::WriterFlags::ADJUST_COORDINATE_SPACE);
-    naga::back::spv::write_vec(&module, &info, &options, None).map_err(failed)
+    stacker::maybe_grow(STACK.0, STACK.1, || {
+        let (module, info) = module(unit)?;
+        naga::back::spv::write_vec(&module, &info, &options, None).map_err(failed)
+    })
 }
 
 /// A shader that naga refuses is a defect of the emitter: the whole chain of reasons is told.

@@ -14,9 +14,8 @@ use vyre_foundation::{BufferAccess, BufferDecl};
 use vyre_lower::{Kernel, legalize, lower};
 use wgpu::{BindingType, BufferBindingType, ShaderStages};
 
-/// naga and drivers walk nested blocks by recursion, up to 256 deep: what they need at most, and how much is mapped
-/// where less is left.
-const STACK: (usize, usize) = (24 << 20, 64 << 20);
+/// naga and drivers walk nested blocks by recursion: what they need at most, and how much is mapped where less is left.
+pub(crate) const STACK: (usize, usize) = (24 << 20, 64 << 20);
 
 /// How many shaders of a program are kept. Most have one.
 const MOST_VARIANTS: usize = 8;

@@ -27,6 +27,18 @@ fn programs() -> Vec<(PathBuf, Unit)> {
     found
 }
 
+/// What follows an early return stands in a branch, and naga goes over branches in branches by recursion.
+#[test]
+fn programs_with_many_returns_have_shaders() {
+    let returns: String = (0..5000).map(|k| format!("if x[i] == {k} {{ return; }} ")).collect();
+    let text = format!(
+        "program returns {{ buffer x: read u32[]; buffer o: output u32[4]; let i = global_id.x; {returns} o[i] = 1; }}"
+    );
+    let unit = Unit::new(Program::parse(&text).expect("it parses")).expect("it is valid");
+    assert!(vyre_driver_wgpu::wgsl(&unit).expect("a shader").contains("@compute"));
+    assert!(!vyre_driver_wgpu::spirv(&unit).expect("a shader").is_empty());
+}
+
 #[test]
 fn every_program_has_a_valid_shader() {
     let has_validator = Command::new("spirv-val").arg("--version").output().is_ok();

@@ -145,6 +145,13 @@ fn opt_prints_what_the_optimizer_makes() {
     assert_eq!(code(&vyre(&["opt", &file, "--dump", &dumps])), 0);
     let last = std::fs::read_to_string(Path::new(&dumps).join("06-optimized.vyre"));
     assert_eq!(last.expect("a dump of each pass"), optimized);
+    // What an earlier run has left is gone, and what is not a dump stays.
+    let [stale, other] = ["12-needs.vyre", "12-notes.vyre"].map(|name| Path::new(&dumps).join(name));
+    for path in [&stale, &other] {
+        std::fs::write(path, "program p {}").expect("a file");
+    }
+    assert_eq!(code(&vyre(&["opt", &file, "--dump", &dumps])), 0);
+    assert_eq!([&stale, &other].map(|path| path.exists()), [false, true]);
     let output = vyre(&["opt", &file, "--dump", &folder.file("taken", "")]);
     assert_eq!(code(&output), 1, "{}", stderr(&output));
 }

@@ -35,6 +35,9 @@ pub(crate) struct Quirks {
 /// How many blocks may be open on a driver that forgets them.
 const DEPTH: usize = 64;
 
+/// How many blocks may be open anywhere: what reads modules walks blocks by recursion. Every early return opens one.
+const DEEPEST: usize = 576;
+
 /// How many rows a body that is unrolled has at most.
 const SMALL: usize = 48;
 
@@ -163,8 +166,7 @@ impl Emitter<'_> {
         yields: &[(ValueId, ValueId)],
     ) -> Result<()> {
         let condition = self.get(cond)?;
-        let is_deep = self.form.manner.quirks.forgets_nesting && self.b.depth() >= DEPTH;
-        if is_deep || self.predicate.is_some() {
+        if self.b.depth() >= self.deepest() || self.predicate.is_some() {
             return self.flat_branch(id, condition, regions, yields);
         }
         let variables: Vec<_> = (0..yields.len() as u32).map(|k| self.variable(id, k)).collect();
@@ -182,6 +184,11 @@ impl Emitter<'_> {
         self.b.push(Statement::If { condition, accept: accept?, reject: reject? });
         self.load_results(id, &variables);
         Ok(())
+    }
+
+    /// From how many open blocks on branches are no blocks of their own.
+    fn deepest(&self) -> usize {
+        if self.form.manner.quirks.forgets_nesting { DEPTH } else { DEEPEST }
     }
 
     /// Both sides of a branch, with their effects under a predicate.
@@ -297,11 +304,12 @@ impl Emitter<'_> {
         (next, again): (&[ValueId], ValueId),
         watched: Option<Handle<LocalVariable>>,
     ) -> Result<Value> {
-        if self.form.manner.quirks.forgets_nesting && self.b.depth() >= DEPTH + 8 {
+        let deepest = self.deepest();
+        if self.b.depth() >= deepest + 8 {
             return Err(Error::Unsupported {
                 feature: "a loop inside so many others".to_owned(),
                 backend: crate::NAME,
-                help: format!("the driver takes about {DEPTH} conditions and loops in each other"),
+                help: format!("the driver takes about {deepest} conditions and loops in each other"),
             });
         }
         self.load_results(id, variables);
