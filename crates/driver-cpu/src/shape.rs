@@ -127,7 +127,7 @@ impl<'k> Shape<'k> {
     pub(crate) fn of(kernel: &'k Kernel) -> Shape<'k> {
         let splits = splits(kernel);
         let segmented = splits.contains(&Level::Grid);
-        let homes = if segmented {
+        let mut homes = if segmented {
             let costs = costs(kernel);
             Homes::with(
                 kernel,
@@ -137,6 +137,9 @@ impl<'k> Shape<'k> {
         } else {
             Homes::of(kernel)
         };
+        if is_large(kernel) {
+            homes.shorten_lives(kernel);
+        }
         let mut params = vec![Vec::new(); kernel.items.len()];
         let mut results = vec![Vec::new(); kernel.items.len()];
         for row in kernel.rows() {

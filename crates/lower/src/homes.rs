@@ -79,9 +79,87 @@ impl Homes {
         homes.earliest(kernel, &of_item);
         let early = homes.region.clone();
         let mut latest: Vec<Option<(RegionId, u32)>> = vec![None; count];
-        homes.item_uses(kernel, &of_item, &mut latest);
+        for_each_use(kernel, |row, at| homes.use_at(&mut latest, row, at));
         homes.place(kernel, &early, &mut latest, stays);
         homes
+    }
+
+    /// Moves rows up in their regions, to where all that they are made of is there, if something is then not needed any
+    /// more. Otherwise what is added up all along a program and used at its end would be added up there, and all that it is
+    /// made of be kept until then: for a code generator whose time grows with what is kept.
+    pub fn shorten_lives(&mut self, kernel: &Kernel) {
+        let count = kernel.values.len();
+        let mut lives = Lives { last: vec![0; count], open: vec![0; count], inner: vec![false; count] };
+        for row in kernel.rows().filter(|row| self.uses[row.index()] > 0) {
+            for operand in kernel.value(row).operands() {
+                let i = operand.index();
+                lives.open[i] += 1;
+                lives.inner[i] = self.uses[i] == 1
+                    && self.region[i] == self.region[row.index()]
+                    && !matches!(kernel.value(operand), Value::Param { .. } | Value::Out { .. })
+                    && !kernel.value(operand).operands().any(|part| lives.inner[part.index()]);
+            }
+        }
+        let mut position_of = vec![0; kernel.items.len()];
+        for region in kernel.region_ids() {
+            for (position, id) in (0..).zip(kernel.region(region)) {
+                position_of[id.index()] = position;
+            }
+        }
+        for_each_use(kernel, |row, at| self.note_use(&mut lives, row, at));
+        // Operands have smaller numbers, so where they are is decided.
+        for row in kernel.rows() {
+            if self.uses[row.index()] > 0 && !lives.inner[row.index()] {
+                self.shorten(kernel, &position_of, &mut lives, row);
+            }
+        }
+    }
+
+    /// Moves one row up if that frees one of those it is made of. What is there for this row alone comes along.
+    fn shorten(&mut self, kernel: &Kernel, position_of: &[u32], lives: &mut Lives, row: ValueId) {
+        let region = self.region[row.index()];
+        let inner = kernel.value(row).operands().filter(|operand| lives.inner[operand.index()]);
+        let rows: Vec<ValueId> = std::iter::once(row).chain(inner).collect();
+        let parts = rows.iter().flat_map(|row| kernel.value(*row).operands());
+        let parts: Vec<ValueId> = parts.filter(|part| !rows.contains(part)).collect();
+        rows.iter()
+            .flat_map(|row| kernel.value(*row).operands())
+            .for_each(|part| lives.open[part.index()] -= 1);
+        // Leaves can be anywhere.
+        let is_leaf = |row: &ValueId| match kernel.value(*row) {
+            Value::Param { .. } | Value::Out { .. } => false,
+            value => value.operands().next().is_none(),
+        };
+        let here = |row: &&ValueId| self.region[row.index()] == region && !is_leaf(row);
+        let ready = |row: &ValueId| match kernel.value(*row) {
+            Value::Param { .. } => 0,
+            Value::Out { item, .. } => position_of[item.index()] + 1,
+            _ => self.before[row.index()],
+        };
+        let ready = parts.iter().filter(here).map(ready).max().unwrap_or(0);
+        // Where a part is used last otherwise, it need not be kept any longer.
+        let last = parts.iter().filter(here).filter(|part| lives.open[part.index()] == 0);
+        let freed = last.map(|part| lives.last[part.index()].max(ready)).min();
+        let is_slot = matches!(kernel.value(row), Value::Param { .. } | Value::Out { .. });
+        if let Some(at) = freed.filter(|at| !is_slot && *at < self.before[row.index()]) {
+            for row in rows.iter().chain(parts.iter().filter(|part| is_leaf(part))) {
+                if self.region[row.index()] == region {
+                    self.before[row.index()] = at.min(self.before[row.index()]);
+                }
+            }
+        }
+        for row in rows {
+            let at = (region, self.before[row.index()]);
+            kernel.value(row).operands().for_each(|operand| self.note_use(lives, operand, at));
+        }
+    }
+
+    /// Notes where in its own region a row is used.
+    fn note_use(&self, lives: &mut Lives, row: ValueId, at: (RegionId, u32)) {
+        let depth = self.at(self.region[row.index()]).depth;
+        let (_, position) = self.climb(at, |place| place.depth <= depth);
+        let last = &mut lives.last[row.index()];
+        *last = position.max(*last);
     }
 
     /// The region around a region, and the position there of the item that holds it; `None` for the entry.
@@ -161,35 +239,6 @@ impl Homes {
         });
     }
 
-    fn item_uses(
-        &mut self,
-        kernel: &Kernel,
-        of_item: &[(RegionId, u32)],
-        latest: &mut [Option<(RegionId, u32)>],
-    ) {
-        let end = |region: RegionId| (region, kernel.regions.count[region.index()]);
-        for (i, at) in of_item.iter().enumerate() {
-            let item = kernel.item(ItemId(i as u32));
-            for operand in item.operands() {
-                self.use_at(latest, operand, *at);
-            }
-            match item {
-                Item::If { then, otherwise, yields, .. } => {
-                    for (a, b) in yields {
-                        self.use_at(latest, a, end(then));
-                        self.use_at(latest, b, end(otherwise));
-                    }
-                }
-                Item::Loop { body, next, again, .. } => {
-                    for value in next.into_iter().chain([again]) {
-                        self.use_at(latest, value, end(body));
-                    }
-                }
-                _ => {}
-            }
-        }
-    }
-
     /// Users have larger numbers than what they use, so going down each row's uses are known.
     fn place(
         &mut self,
@@ -214,6 +263,41 @@ impl Homes {
             self.leaves_loop[i] = home < used;
             for operand in value.operands() {
                 self.use_at(latest, operand, best);
+            }
+        }
+    }
+}
+
+/// What is known of uses while rows are moved.
+struct Lives {
+    /// For each row the last position of its region at which it is used, by what has its place.
+    last: Vec<u32>,
+    /// How many uses there are by rows that have none yet.
+    open: Vec<u32>,
+    /// Which rows are there for one other row of their region, and not made of such.
+    inner: Vec<bool>,
+}
+
+/// Goes over what items use, and where: what goes around a loop is used at the end of its body.
+fn for_each_use(kernel: &Kernel, mut each: impl FnMut(ValueId, (RegionId, u32))) {
+    let end = |region: RegionId| (region, kernel.regions.count[region.index()]);
+    for region in kernel.region_ids() {
+        for (position, id) in (0..).zip(kernel.region(region)) {
+            let item = kernel.item(id);
+            item.operands().into_iter().for_each(|row| each(row, (region, position)));
+            match item {
+                Item::If { then, otherwise, yields, .. } => {
+                    for (a, b) in yields {
+                        each(a, end(then));
+                        each(b, end(otherwise));
+                    }
+                }
+                Item::Loop { body, next, again, .. } => {
+                    for row in next.into_iter().chain([again]) {
+                        each(row, end(body));
+                    }
+                }
+                _ => {}
             }
         }
     }

@@ -207,9 +207,15 @@ impl Emitter<'_, '_> {
         self.b.ins().brif(more, head, &around, look, &[]);
         self.b.switch_to_block(look);
         let end = self.index(counted.counter.end);
-        let more = self.icmp(IntCC::UnsignedLessThan, number, end);
-        self.b.ins().brif(more, refill, &[], left, &[]);
-        self.seldom(refill);
+        if self.shape.is_large {
+            // Of two ways the code generator puts the second one first.
+            let ends = self.icmp(IntCC::UnsignedGreaterThanOrEqual, number, end);
+            self.b.ins().brif(ends, left, &[], refill, &[]);
+        } else {
+            let more = self.icmp(IntCC::UnsignedLessThan, number, end);
+            self.b.ins().brif(more, refill, &[], left, &[]);
+            self.seldom(refill);
+        }
         self.b.switch_to_block(refill);
         self.check_stop();
         around.pop();
