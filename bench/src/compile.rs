@@ -21,12 +21,12 @@ pub(crate) struct Compile {
     pub(crate) total: Vec<Duration>,
     /// From text to a first result, by platform.
     pub(crate) first_result: Vec<(&'static str, Vec<Duration>)>,
-    /// From text to code for programs of so many operations: one after the other, and in branches in a loop.
-    pub(crate) sizes: Vec<(usize, [Vec<Duration>; 2])>,
+    /// From text to code for programs of so many operations: one after the other, in branches in a loop, and of every kind.
+    pub(crate) sizes: Vec<(usize, [Vec<Duration>; 3])>,
 }
 
 /// The operations of the programs that show how time grows.
-const SIZES: [usize; 6] = [50, 100, 500, 1000, 2000, 4000];
+const SIZES: [usize; 8] = [50, 100, 500, 1000, 2000, 4000, 16_000, 64_000];
 
 /// A program of so many operations, one after the other.
 fn straight(operations: usize) -> String {
@@ -52,6 +52,19 @@ fn branching(operations: usize) -> String {
     program(&(body + "}"))
 }
 
+/// A program of so many operations with loops, branches and atomics, and sums of them that are used at its end.
+fn mixed(operations: usize) -> String {
+    let mut body = String::from("let mut s = 0; let mut t = 0;\n");
+    for k in 0..operations / 12 {
+        let _ = writeln!(
+            body,
+            "for j in 0..x[i] {{ v = v * {k} + j; }} if x[i + {k}] > v {{ s = s + v; y[i] = s; }} else {{ t = t ^ v; }} \
+             t = t + atomic_add(y[{k}], t);"
+        );
+    }
+    program(&(body + "v = s + t;"))
+}
+
 fn program(body: &str) -> String {
     format!(
         "program sized {{ workgroup_size 64; buffer x: read u32[]; buffer y: output u32[];\n\
@@ -60,12 +73,13 @@ fn program(body: &str) -> String {
 }
 
 /// How long it takes from texts to code. Every time has a backend of its own.
-fn sizes(threads: &[usize], repetitions: usize) -> Result<Vec<(usize, [Vec<Duration>; 2])>> {
+fn sizes(threads: &[usize], repetitions: usize) -> Result<Vec<(usize, [Vec<Duration>; 3])>> {
     let mut sizes = Vec::new();
     for operations in SIZES {
-        let mut times = [Vec::new(), Vec::new()];
+        let mut times = [const { Vec::new() }; 3];
         for _ in 0..repetitions {
-            for (times, text) in times.iter_mut().zip([straight(operations), branching(operations)]) {
+            let texts = [straight(operations), branching(operations), mixed(operations)];
+            for (times, text) in times.iter_mut().zip(texts) {
                 let vyre = Vyre::new(threads)?;
                 let start = Instant::now();
                 let unit = Unit::new(Program::parse(&text)?)?.optimized();

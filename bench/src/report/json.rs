@@ -105,10 +105,11 @@ fn compilation(compile: &Compile) -> Value {
         "text_to_code": summary(&compile.total),
         "parts": named(&compile.parts),
         "first_result": named(&compile.first_result),
-        "sizes": compile.sizes.iter().map(|(operations, [straight, branching])| json!({
+        "sizes": compile.sizes.iter().map(|(operations, [straight, branching, mixed])| json!({
             "operations": operations,
             "straight": summary(straight),
             "branching": summary(branching),
+            "mixed": summary(mixed),
         })).collect::<Vec<_>>(),
     })
 }

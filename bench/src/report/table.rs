@@ -153,13 +153,14 @@ fn compilation(text: &mut String, compile: &Compile) {
             milliseconds(best)
         );
     }
-    text.push_str("\nFrom text to code by the operations of a program, median and best in ms: in a row; in branches in a loop\n");
+    text.push_str("\nFrom text to code by the operations of a program, median and best in ms: in a row; in branches in a loop; of every kind\n");
     for (operations, times) in &compile.sizes {
         let cell = |times: &[Duration]| {
             let best = times.iter().copied().min();
             format!("{:>10} {:>10}", milliseconds(Some(median(times))), milliseconds(best))
         };
-        let _ = writeln!(text, "  {operations:<12} {}    {}", cell(&times[0]), cell(&times[1]));
+        let cells = times.each_ref().map(|times| cell(times));
+        let _ = writeln!(text, "  {operations:<12} {}", cells.join("    "));
     }
 }
 

@@ -2,7 +2,6 @@
 
 use crate::emit::{self, Emitted, Target};
 use crate::faults;
-use crate::shape::is_large;
 use cranelift_codegen::isa::{self, OwnedTargetIsa, TargetIsa};
 use cranelift_codegen::settings::{self, Configurable, Flags};
 use cranelift_codegen::{CodegenError, Context};
@@ -105,12 +104,12 @@ impl Compiler {
         )
     }
 
-    fn isa(&self, kernel: &Kernel) -> &dyn TargetIsa {
-        if is_large(kernel) { &*self.quick } else { &*self.best }
+    fn isa(&self, emitted: &Emitted) -> &dyn TargetIsa {
+        if emitted.is_large { &*self.quick } else { &*self.best }
     }
 
     fn emit(&self, kernel: &Kernel) -> Result<Emitted> {
-        emit::emit(kernel, self.isa(kernel), self.target).ok_or_else(|| Error::Unsupported {
+        emit::emit(kernel, &*self.best, self.target).ok_or_else(|| Error::Unsupported {
             feature: "so much workgroup and local memory in one workgroup".to_owned(),
             backend: crate::NAME,
             help: "use a smaller workgroup, or a `scratch` buffer".to_owned(),
@@ -122,9 +121,11 @@ impl Compiler {
         if faults::strikes() {
             return Err(too_large("on purpose"));
         }
-        let Emitted { function, frame_bytes, kept_bytes, segmented, weight } = self.emit(kernel)?;
+        let emitted = self.emit(kernel)?;
+        let isa = self.isa(&emitted);
+        let Emitted { function, frame_bytes, kept_bytes, segmented, weight, .. } = emitted;
         let mut context = Context::for_function(function);
-        let made = context.compile(self.isa(kernel), &mut Default::default());
+        let made = context.compile(isa, &mut Default::default());
         let made = made.map_err(|error| refusal(&error.inner))?;
         if !made.buffer.relocs().is_empty() {
             return Err(Error::Internal("generated code has relocations".to_owned()));
@@ -139,13 +140,14 @@ impl Compiler {
 
     /// The code of a kernel as text.
     pub(crate) fn listing(&self, kernel: &Kernel, listing: Listing) -> Result<String> {
-        let Emitted { function, .. } = self.emit(kernel)?;
+        let emitted = self.emit(kernel)?;
+        let isa = self.isa(&emitted);
         if listing == Listing::Clif {
-            return Ok(function.display().to_string());
+            return Ok(emitted.function.display().to_string());
         }
-        let mut context = Context::for_function(function);
+        let mut context = Context::for_function(emitted.function);
         context.set_disasm(true);
-        let made = context.compile(self.isa(kernel), &mut Default::default());
+        let made = context.compile(isa, &mut Default::default());
         let made = made.map_err(|error| refusal(&error.inner))?;
         Ok(made.vcode.clone().unwrap_or_default())
     }

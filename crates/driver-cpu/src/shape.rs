@@ -123,8 +123,8 @@ const CHEAP: u32 = 3;
 const QUICK: u32 = 8;
 
 impl<'k> Shape<'k> {
-    /// The shape of a kernel.
-    pub(crate) fn of(kernel: &'k Kernel) -> Shape<'k> {
+    /// The shape of a kernel, which may be [large](is_large).
+    pub(crate) fn of(kernel: &'k Kernel, is_large: bool) -> Shape<'k> {
         let splits = splits(kernel);
         let segmented = splits.contains(&Level::Grid);
         let mut homes = if segmented {
@@ -137,7 +137,7 @@ impl<'k> Shape<'k> {
         } else {
             Homes::of(kernel)
         };
-        if is_large(kernel) {
+        if is_large {
             homes.shorten_lives(kernel);
         }
         let mut params = vec![Vec::new(); kernel.items.len()];
@@ -164,7 +164,7 @@ impl<'k> Shape<'k> {
             lanes: kernel.workgroup_size.invocations() as u32,
             of_global: Vec::with_capacity(kernel.values.len()),
             uses_global: 0,
-            is_large: is_large(kernel),
+            is_large,
             is_long: kernel.workgroup_size.invocations()
                 * u64::from(rounds.iter().map(|rounds| rounds.unseen()).max().unwrap_or(1))
                 * (kernel.values.len() + kernel.items.len()) as u64
