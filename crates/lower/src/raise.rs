@@ -77,7 +77,12 @@ struct Raising<'k> {
 
 impl Raising<'_> {
     fn name(&self, letter: char, item: ItemId, index: u32) -> Name {
-        format!("{}{letter}{}_{index}", self.prefix, item.index()).into()
+        format!("{}_{index}", self.name_of(letter, item)).into()
+    }
+
+    /// A name of an item that has but one of its kind.
+    fn name_of(&self, letter: char, item: ItemId) -> Name {
+        format!("{}{letter}{}", self.prefix, item.index()).into()
     }
 
     fn value_name(&self, value: ValueId) -> Name {
@@ -324,9 +329,9 @@ impl Raising<'_> {
             None => Some(again),
         };
         // All next values are computed before any parameter changes.
-        let ends = self.name('m', id, u32::MAX);
+        let goes_on = self.name_of('m', id);
         if let Some(extra) = extra {
-            inside.push(Node::Let { name: ends.clone(), value: self.use_value(extra) });
+            inside.push(Node::Let { name: goes_on.clone(), value: self.use_value(extra) });
         }
         let changing: Vec<u32> = (0..next.len() as u32).filter(|k| counter != Some(*k)).collect();
         for k in &changing {
@@ -338,7 +343,7 @@ impl Raising<'_> {
             inside.push(Node::Assign { name: self.name('p', id, *k), value });
         }
         if extra.is_some() {
-            let leave = Expr::unary(UnOp::Not, Expr::Var(ends));
+            let leave = Expr::unary(UnOp::Not, Expr::Var(goes_on));
             inside.push(Node::if_then(leave, [Node::Break]));
         }
         let node = match counted {
@@ -349,7 +354,7 @@ impl Raising<'_> {
                 body: inside.into(),
             },
             None => {
-                let var = self.name('p', id, u32::MAX);
+                let var = self.name_of('p', id);
                 let body = Node::loop_for(var, Expr::u32(0), Expr::u32(u32::MAX), inside);
                 Node::if_then(self.use_value(guard), [body])
             }
