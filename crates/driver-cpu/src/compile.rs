@@ -2,6 +2,7 @@
 
 use crate::emit::{self, Emitted, Target};
 use crate::faults;
+use crate::shape::is_large;
 use cranelift_codegen::isa::{self, OwnedTargetIsa, TargetIsa};
 use cranelift_codegen::settings::{self, Configurable, Flags};
 use cranelift_codegen::{CodegenError, Context};
@@ -104,12 +105,12 @@ impl Compiler {
         )
     }
 
-    fn isa(&self, emitted: &Emitted) -> &dyn TargetIsa {
-        if emitted.is_large { &*self.quick } else { &*self.best }
+    fn isa(&self, kernel: &Kernel) -> &dyn TargetIsa {
+        if is_large(kernel) { &*self.quick } else { &*self.best }
     }
 
     fn emit(&self, kernel: &Kernel) -> Result<Emitted> {
-        emit::emit(kernel, &*self.best, self.target).ok_or_else(|| Error::Unsupported {
+        emit::emit(kernel, self.isa(kernel), self.target).ok_or_else(|| Error::Unsupported {
             feature: "so much workgroup and local memory in one workgroup".to_owned(),
             backend: crate::NAME,
             help: "use a smaller workgroup, or a `scratch` buffer".to_owned(),
@@ -121,11 +122,9 @@ impl Compiler {
         if faults::strikes() {
             return Err(too_large("on purpose"));
         }
-        let emitted = self.emit(kernel)?;
-        let isa = self.isa(&emitted);
-        let Emitted { function, frame_bytes, kept_bytes, segmented, weight, .. } = emitted;
+        let Emitted { function, frame_bytes, kept_bytes, segmented, weight } = self.emit(kernel)?;
         let mut context = Context::for_function(function);
-        let made = context.compile(isa, &mut Default::default());
+        let made = context.compile(self.isa(kernel), &mut Default::default());
         let made = made.map_err(|error| refusal(&error.inner))?;
         if !made.buffer.relocs().is_empty() {
             return Err(Error::Internal("generated code has relocations".to_owned()));
@@ -140,14 +139,13 @@ impl Compiler {
 
     /// The code of a kernel as text.
     pub(crate) fn listing(&self, kernel: &Kernel, listing: Listing) -> Result<String> {
-        let emitted = self.emit(kernel)?;
-        let isa = self.isa(&emitted);
+        let Emitted { function, .. } = self.emit(kernel)?;
         if listing == Listing::Clif {
-            return Ok(emitted.function.display().to_string());
+            return Ok(function.display().to_string());
         }
-        let mut context = Context::for_function(emitted.function);
+        let mut context = Context::for_function(function);
         context.set_disasm(true);
-        let made = context.compile(isa, &mut Default::default());
+        let made = context.compile(self.isa(kernel), &mut Default::default());
         let made = made.map_err(|error| refusal(&error.inner))?;
         Ok(made.vcode.clone().unwrap_or_default())
     }

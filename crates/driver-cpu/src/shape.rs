@@ -12,6 +12,7 @@
 //! ```
 
 use vyre_foundation::{BinOp, BufferAccess, Scope, Type};
+use vyre_lower::columns::item;
 use vyre_lower::{Homes, Id, Item, ItemId, Kernel, RegionId, Value, ValueId};
 
 /// How often something runs.
@@ -64,13 +65,21 @@ pub(crate) struct Shape<'k> {
 }
 
 /// Whether a kernel is so large that its time to compile matters more than its time to run. A good allocation of
-/// registers takes time that grows faster than the kernel, and most of all with the number of branches.
+/// registers takes time that grows faster than the kernel, and most of all with how much control a value goes through that
+/// changes in all of it: 300 branches and loops one after the other took seconds.
 pub(crate) fn is_large(kernel: &Kernel) -> bool {
-    kernel.values.len() + kernel.items.len() > LARGE
+    // A barrier is the end of one loop over lanes and the beginning of another.
+    let is_control =
+        |id: &ItemId| matches!(kernel.items.kind[id.index()] & 0xff, item::IF | item::LOOP | item::BARRIER);
+    let mut controls = kernel.region_ids().map(|region| kernel.region(region).filter(is_control).count());
+    kernel.values.len() + kernel.items.len() > LARGE || controls.any(|count| count > MUCH_CONTROL)
 }
 
 /// How many rows and items make a kernel large.
 const LARGE: usize = 5_000;
+
+/// How many branches, loops and barriers in one region make a kernel large.
+const MUCH_CONTROL: usize = 64;
 
 /// How many rows and items of all lanes take so long that somebody may want to stop them: some milliseconds.
 const LONG: u64 = 1 << 20;
@@ -123,8 +132,8 @@ const CHEAP: u32 = 3;
 const QUICK: u32 = 8;
 
 impl<'k> Shape<'k> {
-    /// The shape of a kernel, which may be [large](is_large).
-    pub(crate) fn of(kernel: &'k Kernel, is_large: bool) -> Shape<'k> {
+    /// The shape of a kernel.
+    pub(crate) fn of(kernel: &'k Kernel) -> Shape<'k> {
         let splits = splits(kernel);
         let segmented = splits.contains(&Level::Grid);
         let mut homes = if segmented {
@@ -137,6 +146,7 @@ impl<'k> Shape<'k> {
         } else {
             Homes::of(kernel)
         };
+        let is_large = is_large(kernel);
         if is_large {
             homes.shorten_lives(kernel);
         }

@@ -23,7 +23,7 @@ mod vector_memory;
 mod vectors;
 
 use crate::compile::Simd;
-use crate::shape::{Level, Shape, is_large};
+use crate::shape::{Level, Shape};
 use cranelift_codegen::ir::condcodes::IntCC;
 use cranelift_codegen::ir::types::{F32, I8, I32, I64, I64X2};
 use cranelift_codegen::ir::{self, AbiParam, AliasRegionData, Block, Function, InstBuilder, MemFlagsData};
@@ -48,13 +48,7 @@ pub(crate) struct Emitted {
     pub(crate) segmented: bool,
     /// About how many operations an invocation does.
     pub(crate) weight: u32,
-    /// Whether it is to be compiled in a short time.
-    pub(crate) is_large: bool,
 }
-
-/// The most blocks of a function whose registers are allocated well. That takes time that grows with the square of the
-/// blocks through which a value goes that changes in all of them: 2,800 blocks took seconds.
-const MOST_BLOCKS: usize = 1000;
 
 /// What decides the code besides the kernel.
 #[derive(Clone, Copy, Debug)]
@@ -79,17 +73,7 @@ pub(crate) struct Target {
 
 /// Emits a kernel; `None` where its own memory is too large for the frame of a worker.
 pub(crate) fn emit(kernel: &Kernel, isa: &dyn TargetIsa, target: Target) -> Option<Emitted> {
-    let is_large = is_large(kernel);
-    let emitted = emit_as(is_large, kernel, isa, target)?;
-    let blocks = emitted.function.layout.blocks().count();
-    if is_large || blocks <= MOST_BLOCKS || target.simd == Simd::Always {
-        return Some(emitted);
-    }
-    emit_as(true, kernel, isa, target)
-}
-
-fn emit_as(is_large: bool, kernel: &Kernel, isa: &dyn TargetIsa, target: Target) -> Option<Emitted> {
-    let mut shape = Shape::of(kernel, is_large);
+    let mut shape = Shape::of(kernel);
     let mut slots = Slots::default();
     let mut frontend = FunctionBuilderContext::new();
     slots.lay_out(&shape)?;
@@ -106,7 +90,7 @@ fn emit_as(is_large: bool, kernel: &Kernel, isa: &dyn TargetIsa, target: Target)
         if !slots.lay_out(&shape)? {
             let (frame_bytes, kept_bytes) = (slots.frame_bytes, slots.kept_bytes);
             let (segmented, weight) = (shape.segmented, shape.weight());
-            return Some(Emitted { function, frame_bytes, kept_bytes, segmented, weight, is_large });
+            return Some(Emitted { function, frame_bytes, kept_bytes, segmented, weight });
         }
     }
 }
